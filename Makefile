@@ -1,0 +1,46 @@
+# Two commands do everything: `make demo` and `make test`. Each makes its own .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test lint study bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo   install and solve the wireless example"
+	@echo "make test   install with the test tools; lint, type check, tests"
+	@echo "make study  the full form of the statistical checks (long)"
+	@echo "make bench  ratios against what the machine allows"
+
+$(VENV)/created:
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/demo: $(VENV)/created pyproject.toml constraints.txt
+	$(INSTALL) -e .
+	@touch $@
+
+$(VENV)/test: $(VENV)/created pyproject.toml constraints.txt
+	$(INSTALL) -e ".[test]"
+	@touch $@ $(VENV)/demo
+
+demo: $(VENV)/demo
+	$(BIN)/saddleback solve wireless --check
+
+lint: $(VENV)/test
+	$(BIN)/ruff check src tests studies benchmarks
+	$(BIN)/ruff format --check src tests studies benchmarks
+	$(BIN)/mypy
+
+test: lint
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not study"
+
+study: $(VENV)/test
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 -m study -s tests
+
+bench: $(VENV)/test
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

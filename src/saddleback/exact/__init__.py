@@ -1,0 +1,25 @@
+"""Known-model answers: values of policies and mixtures, occupancies, and the exact optimum of a :class:`Table`.
+
+Nothing that learns from samples may import this package; it is what such answers are checked against.
+"""
+
+from saddleback.exact.occupancy_lp import ExactAnswer, solve_exactly
+from saddleback.exact.values import (
+    best_policy,
+    mixture_values,
+    occupancy,
+    policy_values,
+    state_values,
+    to_stationary,
+)
+
+__all__ = [
+    "ExactAnswer",
+    "best_policy",
+    "mixture_values",
+    "occupancy",
+    "policy_values",
+    "solve_exactly",
+    "state_values",
+    "to_stationary",
+]

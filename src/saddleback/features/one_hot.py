@@ -1,0 +1,47 @@
+"""One-hot features: φ(s, a) = e_{s·A + a}, the tabular case in the linear case's clothes (d = S·A)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from saddleback.policy import maximum_over_actions
+from saddleback.problem import Actions, Array, States
+
+
+@dataclass(frozen=True)
+class OneHot:
+    """θ is a table: everything is an index into it."""
+
+    num_states: int
+    num_actions: int
+    direct: bool = field(default=True, init=False)
+
+    @property
+    def dim(self) -> int:
+        """d = S·A."""
+        return self.num_states * self.num_actions
+
+    def at(self, states: States, actions: Actions) -> Array:
+        """Unit rows ``(n, S·A)``."""
+        rows = np.zeros((len(states), self.dim))
+        rows[np.arange(len(states)), states * self.num_actions + actions] = 1.0
+        return rows
+
+    def all(self, states: States) -> Array:
+        """Unit rows for each action ``(n, A, S·A)``."""
+        n, A = len(states), self.num_actions
+        return self.at(np.repeat(states, A), np.tile(np.arange(A), n)).reshape(n, A, self.dim)
+
+    def values(self, states: States, theta: Array) -> Array:
+        """Rows of the table."""
+        return np.asarray(theta.reshape(self.num_states, self.num_actions, *theta.shape[1:])[states])
+
+    def maximum(self, states: States, theta: Array) -> Array:
+        """Row maxima of the table."""
+        return maximum_over_actions(self.values(states, theta))
+
+    def argmax(self, states: States, theta: Array) -> Actions:
+        """First maximising column of each row of the table."""
+        return np.asarray(self.values(states, theta).argmax(axis=1), dtype=np.int64)

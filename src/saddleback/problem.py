@@ -1,0 +1,431 @@
+"""§2, the constrained MDP as the agent knows it: everything but the transition probabilities.
+
+    max_π V_r^π(ρ)   subject to   V_{c_i}^π(ρ) ≥ b_i,   i = 1..m            (eq:true-CMDP)
+
+The paper writes r, c ∈ [0, 1] and one constraint "≥ b". Users have rewards in euros, costs with "≤" budgets and several
+constraints, so a :class:`CMDP` keeps the user's units and maps them once, here, to the paper's *utilities*:
+
+    u = (x − base) / scale ∈ [0, 1],     V_u = (V_x − base·H) / scale,     b_u = (b_x − base·H) / scale
+
+with (base, scale) = (low, high − low) for rewards and "≥", and (high, low − high) for "≤" budgets: c = 1 − cost. Column 0
+of every ``(…, 1+m)`` array is the reward, the others the constraints. :mod:`saddleback.solution` undoes the map once.
+
+States are an int array ``(n,)`` (finite spaces) or a float array ``(n, k)`` (continuous ones); actions an int array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from saddleback.errors import InputError, require
+
+Array = NDArray[np.float64]
+States = NDArray[Any]
+Actions = NDArray[np.int64]
+SignalFunction = Callable[[States, Actions], Array]
+Sense = Literal[">=", "<="]
+
+_RANGE_SLACK = 1e-9  # of the span: how far a value may lie outside its declared range before it is refused
+
+
+@runtime_checkable
+class Features(Protocol):
+    """A feature map φ: S × A → R^d, vectorised over states.
+
+    ``all`` gives every action at once; where there are too many (or a closed form is cheaper) ``direct`` is true and
+    ``maximum`` / ``argmax`` are the only way through the actions. ``theta`` is ``(d,)`` or ``(d, k)``; ties go to the
+    lowest action index.
+    """
+
+    @property
+    def dim(self) -> int:
+        """d."""
+        ...
+
+    @property
+    def num_actions(self) -> int:
+        """A."""
+        ...
+
+    @property
+    def direct(self) -> bool:
+        """Whether ``maximum`` and ``argmax`` must be used instead of ``all``."""
+        ...
+
+    def at(self, states: States, actions: Actions) -> Array:
+        """φ(s, a), ``(n, d)``."""
+        ...
+
+    def all(self, states: States) -> Array:
+        """φ(s, ·), ``(n, A, d)``."""
+        ...
+
+    def values(self, states: States, theta: Array) -> Array:
+        """⟨φ(s, ·), θ⟩, ``(n, A)`` or ``(n, A, k)``."""
+        ...
+
+    def maximum(self, states: States, theta: Array) -> Array:
+        """max_a ⟨φ(s, a), θ⟩, ``(n,)`` or ``(n, k)``."""
+        ...
+
+    def argmax(self, states: States, theta: Array) -> Actions:
+        """The maximising action, ``(n,)``; ``theta`` is ``(d,)``."""
+        ...
+
+
+@dataclass(frozen=True)
+class FiniteStates:
+    """The states 0 … num − 1."""
+
+    num: int
+
+    def outside(self, states: States) -> NDArray[np.bool_]:
+        """Which of ``states`` do not belong to the space, ``(n,)``."""
+        return np.asarray((states < 0) | (states >= self.num))
+
+    def well_formed(self, states: States) -> str | None:
+        """What is wrong with the array as such (dtype, shape), or None."""
+        if states.ndim != 1 or states.dtype.kind not in "iu":
+            return f"must be an integer array (n,), not {states.dtype} {states.shape}"
+        return None
+
+
+@dataclass(frozen=True)
+class BoxStates:
+    """Points of R^k between ``low`` and ``high`` (infinite bounds are fine)."""
+
+    low: Array
+    high: Array
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "low", np.atleast_1d(np.asarray(self.low, dtype=np.float64)))
+        object.__setattr__(self, "high", np.atleast_1d(np.asarray(self.high, dtype=np.float64)))
+        require(
+            self.low.shape == self.high.shape and bool(np.all(self.low < self.high)),
+            "states",
+            "must have low < high in every coordinate",
+            f"{self.low} and {self.high}",
+            "give one bound per coordinate",
+        )
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates k."""
+        return int(self.low.size)
+
+    def outside(self, states: States) -> NDArray[np.bool_]:
+        """Which of ``states`` do not belong to the space, ``(n,)``; NaN counts as outside."""
+        return ~np.all((states >= self.low) & (states <= self.high), axis=1)
+
+    def well_formed(self, states: States) -> str | None:
+        """What is wrong with the array as such (dtype, shape), or None."""
+        if states.ndim != 2 or states.shape[1] != self.dim or states.dtype.kind != "f":
+            return f"must be a float array (n, {self.dim}), not {states.dtype} {states.shape}"
+        return None
+
+
+StateSpace = FiniteStates | BoxStates
+
+
+@dataclass(frozen=True)
+class Start:
+    """The start distribution ρ by its support: ``states`` with ``weights`` that sum to one."""
+
+    states: States
+    weights: Array
+
+    @classmethod
+    def over_all(cls, rho: ArrayLike) -> Start:
+        """From the vector ρ over a finite state space; states of probability zero are dropped."""
+        rho = _float64("rho", rho)
+        bad = np.flatnonzero(~np.isfinite(rho) | (rho < 0))
+        if bad.size:
+            raise InputError(
+                f"rho[{bad[0]}]", "must be finite and non-negative", rho[bad[0]], "give a probability vector"
+            )
+        require(
+            abs(float(rho.sum()) - 1) <= 1e-9,
+            "rho",
+            "must sum to 1",
+            float(rho.sum()),
+            "divide it by its sum if the weights are right",
+        )
+        support = np.flatnonzero(rho)
+        return cls(support.astype(np.int64), rho[support] / rho.sum())
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """One constraint in the user's words: ``Constraint("energy", cost, "<=", 12.0)``.
+
+    ``signal`` is an ``(S, A)`` array, a function ``(states, actions) -> (n,)``, or None when the simulator returns it
+    with the next state. ``threshold`` is a discounted total, or a per-step average with ``units="per-step"``. ``range``
+    bounds the signal; it may be left out for arrays.
+    """
+
+    name: str
+    signal: ArrayLike | SignalFunction | None
+    sense: Sense
+    threshold: float
+    range: tuple[float, float] | None = None
+    units: Literal["discounted", "per-step"] = "discounted"
+
+
+@dataclass(frozen=True)
+class _Signal:
+    """A reward or constraint signal with its checked range."""
+
+    name: str
+    values: Array | SignalFunction | None
+    low: float
+    high: float
+
+    def at(self, states: States, actions: Actions) -> Array:
+        """Signal at pairs, ``(n,)``, in the user's units and within its range."""
+        assert self.values is not None
+        if callable(self.values):
+            x = np.asarray(self.values(states, actions))
+            require(
+                x.shape == (len(states),),
+                self.name,
+                f"must return an array ({len(states)},) for {len(states)} pairs",
+                f"shape {x.shape}",
+                "vectorise it over states and actions",
+            )
+            _refuse_float32(self.name, x)
+            self.check(x, states, actions)
+            return x.astype(np.float64)
+        return np.asarray(self.values[states, actions], dtype=np.float64)
+
+    def check(self, x: Array, states: States, actions: Actions) -> None:
+        """Refuse values that are not finite or lie outside the declared range, naming the pair."""
+        slack = _RANGE_SLACK * (self.high - self.low)
+        bad = np.flatnonzero(~np.isfinite(x) | (x < self.low - slack) | (x > self.high + slack))
+        if bad.size:
+            i = bad[0]
+            raise InputError(
+                self.name,
+                f"must be finite and within its declared range [{self.low:g}, {self.high:g}]",
+                f"{x[i]} at state {states[i]}, action {actions[i]}",
+                "declare the true range: every bound depends on it",
+            )
+
+
+@dataclass(frozen=True)
+class CMDP:
+    """A constrained MDP without its transition probabilities, in the user's units.
+
+    ``features=None`` on a finite space means the tabular case. ``candidates`` are the pairs (states, actions) a design
+    may choose from; by default all of them.
+    """
+
+    gamma: float
+    start: Start
+    num_actions: int
+    states: StateSpace
+    reward: ArrayLike | SignalFunction | None
+    constraints: Sequence[Constraint]
+    features: Features | None = None
+    reward_range: tuple[float, float] | None = None
+    candidates: tuple[States, Actions] | None = None
+    name: str = "problem"
+    state_names: Sequence[str] | None = None
+    signals: tuple[_Signal, ...] = field(init=False)
+    base: Array = field(init=False)
+    scale: Array = field(init=False)
+    thresholds: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        require(
+            isinstance(self.gamma, (int, float, np.floating)) and 0 <= self.gamma < 1,
+            "gamma",
+            "must lie in [0, 1)",
+            self.gamma,
+            "for undiscounted problems choose a horizon H and set gamma = 1 - 1/H",
+        )
+        require(self.num_actions >= 1, "num_actions", "must be at least 1", self.num_actions, "give one action or more")
+        require(len(self.constraints) >= 1, "constraints", "must hold at least one constraint", 0, "add a Constraint")
+        names = [c.name for c in self.constraints]
+        require(len(set(names)) == len(names), "constraints", "must have distinct names", names, "rename one")
+        for c in self.constraints:
+            self._check_constraint(c)
+        self._check_start()
+        if self.features is not None:
+            require(
+                self.features.num_actions == self.num_actions,
+                "features",
+                f"must cover the problem's {self.num_actions} actions",
+                self.features.num_actions,
+                "make the feature map and the problem agree",
+            )
+        signals = [self._signal("reward", self.reward, self.reward_range)]
+        signals += [self._signal(c.name, c.signal, c.range) for c in self.constraints]
+        up = np.array([True] + [c.sense == ">=" for c in self.constraints])
+        low, high = np.array([s.low for s in signals]), np.array([s.high for s in signals])
+        H = self.horizon
+        b = np.array([c.threshold * (H if c.units == "per-step" else 1.0) for c in self.constraints])
+        object.__setattr__(self, "signals", tuple(signals))
+        object.__setattr__(self, "base", np.where(up, low, high))
+        object.__setattr__(self, "scale", np.where(up, high - low, low - high))
+        object.__setattr__(self, "thresholds", (b - self.base[1:] * H) / self.scale[1:])
+
+    # ---- sizes -----------------------------------------------------------------------------------------------------
+
+    @property
+    def horizon(self) -> float:
+        """H = 1/(1−γ), the effective horizon."""
+        return 1.0 / (1.0 - self.gamma)
+
+    @property
+    def num_constraints(self) -> int:
+        """m, the number of constraints."""
+        return len(self.constraints)
+
+    @property
+    def num_states(self) -> int | None:
+        """S, or None for a continuous space."""
+        return self.states.num if isinstance(self.states, FiniteStates) else None
+
+    @property
+    def observed(self) -> NDArray[np.bool_]:
+        """Which of reward and constraints come from the simulator rather than from a known function, ``(1+m,)``."""
+        return np.array([s.values is None for s in self.signals])
+
+    def required_features(self) -> Features:
+        """The features, which least-squares oracles cannot do without."""
+        if self.features is None:
+            raise InputError(
+                "features", "must be given for a least-squares oracle", None, "use a tabular oracle instead"
+            )
+        return self.features
+
+    # ---- the map to the paper's units and back ---------------------------------------------------------------------
+
+    def utilities(self, states: States, actions: Actions) -> Array:
+        """The known r, c_1..c_m ∈ [0, 1] at pairs, ``(n, 1+m)``; NaN in the columns that are observed."""
+        x = np.full((len(states), 1 + self.num_constraints), np.nan)
+        for i, signal in enumerate(self.signals):
+            if signal.values is not None:
+                x[:, i] = signal.at(states, actions)
+        return self.utilities_of(x)
+
+    def utilities_of(self, signals: Array) -> Array:
+        """Signals ``(…, 1+m)`` in the user's units as utilities in [0, 1]."""
+        return np.clip((signals - self.base) / self.scale, 0.0, 1.0)
+
+    def values_of(self, unit_values: Array) -> Array:
+        """Unit values ``(…, 1+m)`` of r, c_1..c_m as discounted totals in the user's units."""
+        return np.asarray(unit_values * self.scale + self.base * self.horizon)
+
+    def unit_values_of(self, values: Array) -> Array:
+        """The inverse of :meth:`values_of`."""
+        return np.asarray((values - self.base * self.horizon) / self.scale)
+
+    def multipliers_of(self, unit_multipliers: Array) -> Array:
+        """Unit multipliers ``(…, m)`` as reward per unit of threshold, non-negative."""
+        return np.asarray(unit_multipliers * self.scale[0] / np.abs(self.scale[1:]))
+
+    def user_thresholds(self) -> Array:
+        """The thresholds as discounted totals in the user's units, ``(m,)``."""
+        return np.asarray(self.thresholds * self.scale[1:] + self.base[1:] * self.horizon)
+
+    # ---- pairs -----------------------------------------------------------------------------------------------------
+
+    def pairs(self) -> tuple[States, Actions]:
+        """The candidate pairs of a design: as given, or all of S × A in the order s·A + a."""
+        if self.candidates is not None:
+            return self.candidates
+        if self.num_states is None:
+            raise InputError(
+                "candidates",
+                "must be given for a continuous state space",
+                None,
+                "pass a pool of (states, actions) to choose the design from",
+            )
+        S, A = self.num_states, self.num_actions
+        return np.repeat(np.arange(S), A), np.tile(np.arange(A), S)
+
+    # ---- checks ----------------------------------------------------------------------------------------------------
+
+    def _signal(self, name: str, given: Any, declared: tuple[float, float] | None) -> _Signal:
+        if given is None or callable(given):
+            if declared is None:
+                raise InputError(
+                    name, "must declare its range when it is a function or observed", None, "pass range=(low, high)"
+                )
+            values: Array | SignalFunction | None = given
+            low, high = map(float, declared)
+        else:
+            values = _float64(name, given)
+            expected = (self.num_states, self.num_actions)
+            require(
+                values.shape == expected, name, f"must have shape {expected}", values.shape, "give one value a pair"
+            )
+            bad = np.argwhere(~np.isfinite(values))
+            if bad.size:
+                s, a = bad[0]
+                raise InputError(f"{name}[{s}, {a}]", "must be finite", values[s, a], "remove NaN and infinities")
+            low, high = map(float, declared) if declared else (float(values.min()), float(values.max()))
+            if low == high:
+                high = low + 1.0  # a constant signal: any span does
+        require(
+            bool(np.isfinite(low) and np.isfinite(high) and low < high),
+            name,
+            "must have a finite range with low < high",
+            (low, high),
+            "declare the range (low, high)",
+        )
+        signal = _Signal(name, values, low, high)
+        if isinstance(values, np.ndarray):
+            s, a = np.divmod(np.arange(values.size), self.num_actions)
+            signal.check(values.ravel(), s, a)
+        return signal
+
+    def _check_constraint(self, c: Constraint) -> None:
+        require(c.sense in (">=", "<="), c.name, "must have sense '>=' or '<='", repr(c.sense), "use one of the two")
+        require(bool(np.isfinite(c.threshold)), c.name, "must have a finite threshold", c.threshold, "give a number")
+        require(
+            c.units in ("discounted", "per-step"),
+            c.name,
+            "must have units 'discounted' or 'per-step'",
+            repr(c.units),
+            "use one of the two",
+        )
+
+    def _check_start(self) -> None:
+        wrong = self.states.well_formed(np.asarray(self.start.states))
+        require(wrong is None, "start.states", wrong or "", "that", "match the state space")
+        outside = np.flatnonzero(self.states.outside(self.start.states))
+        if outside.size:
+            raise InputError(
+                "start.states", "must lie in the state space", self.start.states[outside[0]], "move it inside"
+            )
+        w = np.asarray(self.start.weights)
+        require(
+            w.shape == (len(self.start.states),) and bool(np.all(w >= 0)) and abs(float(w.sum()) - 1) < 1e-9,
+            "start.weights",
+            "must be non-negative, one a start state, and sum to 1",
+            w,
+            "give a probability vector",
+        )
+
+
+def _refuse_float32(name: str, x: NDArray[Any]) -> None:
+    require(
+        x.dtype.kind in "iub" or x.dtype == np.float64,
+        name,
+        "must be float64 (sums over thousands of iterations lose float32's digits)",
+        str(x.dtype),
+        "convert it with .astype(numpy.float64) where it is made",
+    )
+
+
+def _float64(name: str, given: Any) -> Array:
+    x = np.asarray(given)
+    _refuse_float32(name, x)
+    return x.astype(np.float64)

@@ -1,0 +1,212 @@
+"""A known finite model ⟨S, A, P, r, c, b, ρ, γ⟩: it can be sampled from, and it can be checked against.
+
+:meth:`Table.problem` is what the agent knows (no P), :meth:`Table.simulator` is Gen. Solvers, evaluators and
+certificates see those two only; the table itself is for :mod:`saddleback.exact`.
+
+P is a sparse ``(S·A, S)`` matrix with row s·A + a. It is never renormalised silently: a row that does not sum to one
+within 1e-9 is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+
+from saddleback.errors import InputError, require
+from saddleback.features import FeatureMatrix
+from saddleback.problem import CMDP, Actions, Array, Constraint, FiniteStates, Sense, Start, States
+from saddleback.simulator import GenerativeModel
+
+ROW_SUM_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Arrays in the user's units: ``reward`` ``(S, A)``, ``constraints`` ``(m, S, A)``, ``thresholds`` ``(m,)``.
+
+    Build it with :meth:`Table.of`, which checks everything. ``reward_range`` and ``ranges`` (one per constraint) declare
+    the span of the signals where it is not their smallest and largest value.
+    """
+
+    P: scipy.sparse.csr_array
+    reward: Array
+    constraints: Array
+    thresholds: Array
+    senses: tuple[Sense, ...]
+    names: tuple[str, ...]
+    gamma: float
+    rho: Array
+    phi: Array | None = None
+    reward_range: tuple[float, float] | None = None
+    ranges: tuple[tuple[float, float] | None, ...] | None = None
+    name: str = "table"
+    state_names: Sequence[str] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        P: Any,
+        reward: ArrayLike,
+        constraints: ArrayLike,
+        thresholds: ArrayLike,
+        *,
+        gamma: float,
+        rho: ArrayLike,
+        senses: Sequence[str] | None = None,
+        names: Sequence[str] | None = None,
+        phi: ArrayLike | None = None,
+        **more: Any,
+    ) -> Table:
+        """Check and assemble; ``P`` is dense ``(S, A, S)`` or sparse ``(S·A, S)``."""
+        r, c, b = np.asarray(reward), np.asarray(constraints), np.atleast_1d(np.asarray(thresholds))
+        require(r.ndim == 2 and r.size > 0, "reward", "must have shape (S, A)", r.shape, "give one value a pair")
+        S, A = r.shape
+        m = len(b)
+        require(
+            c.shape == (m, S, A), "constraints", f"must have shape {(m, S, A)}", c.shape, "one (S, A) array a threshold"
+        )
+        require(np.shape(rho) == (S,), "rho", f"must have shape ({S},)", np.shape(rho), "one probability a state")
+        senses = tuple(senses) if senses is not None else (">=",) * m
+        names = tuple(names) if names is not None else tuple(f"constraint-{i}" for i in range(m))
+        require(len(senses) == m, "senses", f"must have {m} entries", len(senses), "one a threshold")
+        require(len(names) == m, "names", f"must have {m} entries", len(names), "one a threshold")
+        if phi is not None:
+            shape = np.shape(phi)
+            require(
+                len(shape) == 3 and shape[:2] == (S, A),
+                "phi",
+                f"must have shape ({S}, {A}, d)",
+                shape,
+                "one feature vector a pair",
+            )
+        table = cls(
+            transition_matrix(P, S, A),
+            r,
+            c,
+            b.astype(np.float64),
+            cast(tuple[Sense, ...], senses),
+            names,
+            float(gamma),
+            np.asarray(rho, dtype=np.float64),
+            None if phi is None else np.asarray(phi),
+            **more,
+        )
+        table.problem()  # the problem checks ranges, thresholds, gamma, rho and features
+        return table
+
+    @property
+    def num_states(self) -> int:
+        """S."""
+        return int(self.reward.shape[0])
+
+    @property
+    def num_actions(self) -> int:
+        """A."""
+        return int(self.reward.shape[1])
+
+    def problem(self) -> CMDP:
+        """What the agent knows."""
+        ranges = self.ranges or (None,) * len(self.names)
+        constraints = [
+            Constraint(n, c, sense, float(b), span)
+            for n, c, sense, b, span in zip(
+                self.names, self.constraints, self.senses, self.thresholds, ranges, strict=True
+            )
+        ]
+        return CMDP(
+            gamma=self.gamma,
+            start=Start.over_all(self.rho),
+            num_actions=self.num_actions,
+            states=FiniteStates(self.num_states),
+            reward=self.reward,
+            constraints=constraints,
+            features=None if self.phi is None else FeatureMatrix(self.phi),
+            reward_range=self.reward_range,
+            name=self.name,
+            state_names=self.state_names,
+        )
+
+    def simulator(self) -> GenerativeModel:
+        """Gen: independent next states from P."""
+        return GenerativeModel(TableSampler(self.P, self.num_actions), FiniteStates(self.num_states))
+
+    def utilities(self) -> Array:
+        """r, c_1..c_m in the paper's units as ``(S·A, 1+m)``."""
+        problem = self.problem()
+        return problem.utilities(*problem.pairs())
+
+
+class TableSampler:
+    """Next states by inverse cumulative sums of the rows of P."""
+
+    def __init__(self, P: scipy.sparse.csr_array, num_actions: int):
+        self.num_actions = num_actions
+        self.indices, self.indptr = P.indices.astype(np.int64), P.indptr.astype(np.int64)
+        # Sums within each row (rows of one length at a time): one sum over the whole table would lose the digits of small
+        # probabilities.
+        lengths = np.diff(self.indptr)
+        self.cumulative = np.empty_like(P.data)
+        for length in np.unique(lengths):
+            at = self.indptr[:-1][lengths == length][:, None] + np.arange(length)
+            self.cumulative[at] = np.cumsum(P.data[at], axis=1)
+        self.steps = max(1, int(np.ceil(np.log2(max(2, int(lengths.max()) + 1)))))
+
+    def __call__(self, states: States, actions: Actions, rng: np.random.Generator) -> NDArray[np.int64]:
+        """One next state per pair."""
+        rows = states * self.num_actions + actions
+        u = rng.random(len(rows))
+        if len(rows) > 1 and np.all(rows == rows[0]):  # a block of one pair: one sorted search
+            lo, hi = self.indptr[rows[0]], self.indptr[rows[0] + 1]
+            position = np.searchsorted(self.cumulative[lo:hi], u * self.cumulative[hi - 1], side="right")
+            return np.asarray(self.indices[lo + np.minimum(position, hi - lo - 1)])
+        low, high = self.indptr[rows], self.indptr[rows + 1] - 1
+        u = u * self.cumulative[high]
+        for _ in range(self.steps):  # a binary search in every row at once
+            middle = (low + high) // 2
+            right = self.cumulative[middle] <= u
+            low, high = np.where(right, np.minimum(middle + 1, high), low), np.where(right, high, middle)
+        return np.asarray(self.indices[low])
+
+
+def transition_matrix(P: Any, num_states: int, num_actions: int) -> scipy.sparse.csr_array:
+    """P as a checked ``(S·A, S)`` CSR matrix; errors name the row and the value."""
+    S, A = num_states, num_actions
+    if not scipy.sparse.issparse(P):
+        dense = np.asarray(P)
+        require(dense.shape == (S, A, S), "P", f"must have shape {(S, A, S)}", dense.shape, "index it [s, a, s']")
+        require(dense.dtype == np.float64, "P", "must be float64", str(dense.dtype), "convert it where it is made")
+        P = scipy.sparse.csr_array(dense.reshape(S * A, S))
+    matrix = scipy.sparse.csr_array(P, dtype=np.float64)
+    require(matrix.shape == (S * A, S), "P", f"must have shape {(S * A, S)}", matrix.shape, "row s*A + a")
+    try:
+        matrix.check_format(full_check=True)
+    except ValueError as error:
+        raise InputError(
+            "P", "must be a well-formed sparse matrix", str(error), "write P_indices and P_indptr again"
+        ) from None
+    matrix.sum_duplicates()
+    bad = np.flatnonzero(~np.isfinite(matrix.data) | (matrix.data < 0))
+    if bad.size:
+        row = int(np.searchsorted(matrix.indptr, bad[0], side="right") - 1)
+        raise InputError(
+            _row_name(row, A), "must be finite and non-negative", matrix.data[bad[0]], "give probabilities"
+        )
+    sums = np.asarray(matrix.sum(axis=1)).ravel()
+    wrong = np.flatnonzero(np.abs(sums - 1) > ROW_SUM_TOLERANCE)
+    if wrong.size:
+        raise InputError(
+            _row_name(int(wrong[0]), A),
+            "must sum to 1",
+            f"{sums[wrong[0]]:.12g} ({wrong.size} such rows)",
+            "mend the table; divide the rows by their sums only if you know why they differ",
+        )
+    return matrix
+
+
+def _row_name(row: int, num_actions: int) -> str:
+    return f"P[state {row // num_actions}, action {row % num_actions}]"

@@ -1,0 +1,99 @@
+"""§2, the Slater constant ζ = max_π min_i (V_{c_i}^π(ρ) − b_i): how much room the constraints leave, and the verdict.
+
+For one constraint it takes one solver call, for c alone. For several it is a matrix game between policies and
+constraints, solved by the same two oracles: over the policies seen so far,
+
+    max_w min_i Σ_k w_k (V̂_{c_i}^k − b_i)   →   weights w, constraint prices μ;    next policy = Solver(μᵀc)
+
+until the new policy improves nothing. With the limits [low, high] of each evaluation, ζ ∈ [ζ̂_low, ζ̂_high], and the
+verdict has three values: feasible (ζ_low ≥ 0), infeasible (ζ_high < 0), undecided. Nothing is ever capped in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+import scipy.optimize
+
+from saddleback.errors import NumericalError
+from saddleback.framework import Oracle
+from saddleback.oracles import Interval
+from saddleback.policy import Policy
+from saddleback.problem import CMDP, Array
+
+_MOST_COLUMNS = 60
+
+
+class Verdict(Enum):
+    """Whether some policy meets every constraint."""
+
+    FEASIBLE = "feasible"
+    INFEASIBLE = "infeasible"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True)
+class Slater:
+    """ζ in the paper's units: estimate and limits; ``reachable`` is the largest V̂_{c_i} seen, per constraint."""
+
+    estimate: float
+    low: float
+    high: float
+    reachable: Array
+
+    @property
+    def verdict(self) -> Verdict:
+        """The three-way answer."""
+        if self.low >= 0:
+            return Verdict.FEASIBLE
+        return Verdict.INFEASIBLE if self.high < 0 else Verdict.UNDECIDED
+
+
+def estimate_slater(
+    problem: CMDP, oracle: Oracle, interval: Callable[[Policy], Interval], solver_error: float = 0.0
+) -> Slater:
+    """ζ from the two oracles; ``solver_error`` is f_mdp where it is known, and widens the upper limit."""
+    m, b = problem.num_constraints, problem.thresholds
+    columns: list[tuple[Policy, Array]] = []
+    for i in range(m):
+        columns.append(oracle(np.eye(1 + m)[1 + i]))
+    prices, weights = np.ones(m), np.ones(1)
+    if m > 1:
+        while len(columns) < _MOST_COLUMNS:
+            slack = np.array([values[1:] - b for _, values in columns])  # (k, m)
+            weights, prices, worth = _matrix_game(slack)
+            policy, values = oracle(np.concatenate([[0.0], prices]))
+            if prices @ (values[1:] - b) <= worth + 1e-9:
+                break
+            columns.append((policy, values))
+            weights = np.append(weights, 0.0)
+    slack = np.array([values[1:] - b for _, values in columns])
+    limits = [interval(policy) if w > 0 else None for (policy, _), w in zip(columns, weights, strict=True)]
+    used = [(w, i) for w, i in zip(weights, limits, strict=True) if i is not None]
+    low = sum(w * i.low[1:] for w, i in used) - b
+    high = sum(w * i.high[1:] for w, i in used) - b
+    # ζ ≤ max_π Σ_i μ_i (V_{c_i} − b_i) for any prices μ, and the policies in use are the solver's best answers to μ.
+    return Slater(
+        float((weights @ slack).min()), float(np.min(low)), float(prices @ high) + solver_error, (slack + b).max(axis=0)
+    )
+
+
+def _matrix_game(payoff: Array) -> tuple[Array, Array, float]:
+    """Weights over rows that maximise the smallest column payoff, the prices of the columns, and the value."""
+    k, m = payoff.shape
+    answer = scipy.optimize.linprog(
+        np.append(np.zeros(k), -1.0),
+        A_ub=np.hstack([-payoff.T, np.ones((m, 1))]),
+        b_ub=np.zeros(m),
+        A_eq=np.append(np.ones(k), 0.0)[None],
+        b_eq=[1.0],
+        bounds=[(0, None)] * k + [(None, None)],
+        method="highs",
+    )
+    if answer.x is None:
+        raise NumericalError(f"the matrix game of the Slater constant was not solved: {answer.message}")
+    prices = np.maximum(-answer.ineqlin.marginals, 0.0)
+    return np.maximum(answer.x[:k], 0.0), prices / prices.sum(), float(answer.x[k])

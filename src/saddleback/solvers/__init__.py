@@ -1,0 +1,21 @@
+"""Solvers: the MDP-Solver oracle. ``TABULAR`` names those that need every pair of a finite problem."""
+
+from functools import partial
+
+from saddleback.solvers.gss import GSS
+from saddleback.solvers.gss_stopping import GSSStopping
+from saddleback.solvers.ls_mdvi import LSMDVI
+from saddleback.solvers.mirror_descent import MirrorDescent
+from saddleback.solvers.perturbed_model import PerturbedModel
+from saddleback.solvers.tabular_mdvi import TabularMDVI
+
+BY_NAME = {
+    "ls-mdvi": LSMDVI,
+    "ls-mdvi-burn-in": partial(LSMDVI, burn_in=2.0),
+    "mirror-descent": MirrorDescent,
+    "gss": GSS,
+    "gss-stopping": GSSStopping,
+    "tabular-mdvi": TabularMDVI,
+    "perturbed-model": PerturbedModel,
+}
+TABULAR = {"tabular-mdvi", "perturbed-model"}

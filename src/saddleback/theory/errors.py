@@ -1,0 +1,155 @@
+"""f_mdp and f_eva with explicit constants: what Assumptions asmp_b1 and asmp_b2 (§3) cost in samples.
+
+    Lemma lem_optGL (LS-MDVI), lem_optG2L (LS-PE):   O(H²/T + H²√(d/(TM))),   M ≥ Õ(dH²)
+
+**Where the constants come from.** □ ∈ [0, 1], V̂⁰ = 0, H = 1/(1−γ). Γ bounds the extrapolation: |⟨φ, W(z)⟩| ≤ Γ·max_C|z|
+over all pairs, with Γ = √g or the smaller Lebesgue constant. Summing the T regressions, with the noise
+e = ⟨φ, W((γ/T) Σ_{i<T} (P̂_i − P)V̂^i)⟩ and V̄ = (1/T) Σ_{i=1..T} V̂^i,
+
+    LS-PE     V̄ − V^π = (I − γP_π)⁻¹ [π e − γP_π V̂^T/T]
+    LS-MDVI   V* − V^{π_T} ≤ H [γ·span(V̂^T)/T + span(e)].
+
+*Range.* One regression is off by at most Γγ·span(V̂^t)·h, h = √(L₁/(2M)) (Hoeffding, M draws). Put κ = γHΓh. If κ < ½ the
+interval [−a, H + a] with a = κH/(1−2κ) maps into itself: 1 + γ(H + a) + κ(H + 2a)/H = H + a. So every span is at most
+H/(1−2κ).
+*Noise.* At one pair of the coreset the TM centred draws are martingale differences of that range, so that with
+Azuma-Hoeffding their mean is at most H/(1−2κ)·√(L₂/(2TM)), and |e| ≤ γΓ times that; span(e) is twice it. Hence
+
+    f_mdp = γH²/(1−2κ) · [1/T + Γ√(2L₂/(TM))]
+    f_eva = γH²/(1−2κ) · [(1−κ)/T + Γ√(L₂/(2TM))],     as |V̂^T| ≤ H + a = H(1−κ)/(1−2κ).
+
+δ is shared by four events, the ranges and the sums of solver and evaluator: L₁ = log(8|C|Tn/δ), L₂ = log(8|C|n/δ).
+In the tabular case 0 ≤ V̂ ≤ H surely; κ = 0, Γ = 1, two events, L = log(4·SA·n/δ).
+
+**What they rest on** (the label "rigorous" means all of it): P, r, c linear in φ; the rewards asked of the solver lie on
+a grid fixed before sampling; the policies evaluated do not depend on the evaluator's buffer; and n counts them:
+grid points for the solver, grid points times 1 + m rewards for the evaluator. Solver and evaluator have buffers, hence
+(T, M), of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from saddleback.errors import require
+
+LABEL: Final = "rigorous"
+
+ErrorBound = Callable[[int, int], float]
+"""An error bound as a function of (T, M)."""
+
+
+class Split(NamedTuple):
+    """T, M and the error they give; ``error`` is infinite where no split has a bound."""
+
+    num_iterations: int
+    samples_per_iteration: int
+    error: float
+
+
+def linear_solver_error(
+    num_iterations: int,
+    samples_per_iteration: int,
+    *,
+    gamma: float,
+    lebesgue: float,
+    coreset_size: int,
+    num_problems: int,
+    delta: float,
+) -> float:
+    """f_mdp of LS-MDVI; ``lebesgue`` is Γ (the design's Lebesgue constant, or √g). Infinite unless κ < ½."""
+    T, M = num_iterations, samples_per_iteration
+    _check(T, M, gamma, lebesgue, coreset_size, num_problems, delta)
+    kappa = _kappa(T, M, gamma, lebesgue, coreset_size, num_problems, delta)
+    if kappa >= 0.5:
+        return math.inf
+    H, L2 = 1 / (1 - gamma), math.log(8 * coreset_size * num_problems / delta)
+    return gamma * H * H / (1 - 2 * kappa) * (1 / T + lebesgue * math.sqrt(2 * L2 / (T * M)))
+
+
+def linear_evaluation_error(
+    num_iterations: int,
+    samples_per_iteration: int,
+    *,
+    gamma: float,
+    lebesgue: float,
+    coreset_size: int,
+    num_problems: int,
+    delta: float,
+) -> float:
+    """f_eva of LS-PE; ``num_problems`` counts policies times rewards. Infinite unless κ < ½."""
+    T, M = num_iterations, samples_per_iteration
+    _check(T, M, gamma, lebesgue, coreset_size, num_problems, delta)
+    kappa = _kappa(T, M, gamma, lebesgue, coreset_size, num_problems, delta)
+    if kappa >= 0.5:
+        return math.inf
+    H, L2 = 1 / (1 - gamma), math.log(8 * coreset_size * num_problems / delta)
+    return gamma * H * H / (1 - 2 * kappa) * ((1 - kappa) / T + lebesgue * math.sqrt(L2 / (2 * T * M)))
+
+
+def tabular_solver_error(
+    num_iterations: int, samples_per_iteration: int, *, gamma: float, num_pairs: int, num_problems: int, delta: float
+) -> float:
+    """f_mdp of Tabular-MDVI by Hoeffding; no condition on M."""
+    T, M = num_iterations, samples_per_iteration
+    _check(T, M, gamma, 1.0, num_pairs, num_problems, delta)
+    H, L = 1 / (1 - gamma), math.log(4 * num_pairs * num_problems / delta)
+    return gamma * H * H * (1 / T + math.sqrt(2 * L / (T * M)))
+
+
+def tabular_evaluation_error(
+    num_iterations: int, samples_per_iteration: int, *, gamma: float, num_pairs: int, num_problems: int, delta: float
+) -> float:
+    """f_eva of Tabular-PE by Hoeffding; ``num_problems`` counts policies times rewards."""
+    T, M = num_iterations, samples_per_iteration
+    _check(T, M, gamma, 1.0, num_pairs, num_problems, delta)
+    H, L = 1 / (1 - gamma), math.log(4 * num_pairs * num_problems / delta)
+    return gamma * H * H * (1 / T + math.sqrt(L / (2 * T * M)))
+
+
+def with_rounding(solver_error: float, *, horizon: float, resolution: int, num_constraints: int = 1) -> float:
+    """f_mdp of a solver asked for σ rounded to multiples of ω = 1/resolution: plus (m+1)ωH/2, so ωH for m = 1.
+
+    Rounding by largest remainders moves σ by at most (m+1)ω/2 in the 1-norm, and two policies differ by at most H in the
+    value of each of r, c_1..c_m.
+    """
+    require(resolution >= 1, "resolution", "must be at least 1", resolution, "use about 10H/f")
+    return solver_error + (num_constraints + 1) * horizon / (2 * resolution)
+
+
+def num_grid_points(resolution: int, num_constraints: int = 1) -> int:
+    """How many points of the simplex have coordinates that are multiples of 1/resolution: the solver's n."""
+    require(resolution >= 1, "resolution", "must be at least 1", resolution, "use about 10H/f")
+    return math.comb(resolution + num_constraints, num_constraints)
+
+
+def best_split(num_samples: int, *errors: ErrorBound) -> Split:
+    """T and M = ⌊N/T⌋ for N = ``num_samples`` a pair, T on a grid of 240 steps a factor apart, of least largest error.
+
+    Give both errors where solver and evaluator read one buffer; call it for each where they have their own.
+    """
+    require(num_samples >= 1, "samples", "must be at least 1 a pair", num_samples, "draw more samples")
+    require(len(errors) >= 1, "errors", "must hold at least one bound", 0, "pass f_mdp, f_eva or both")
+    candidates = np.unique(np.rint(np.geomspace(1, num_samples, 241)).astype(np.int64)).tolist()
+    splits = [Split(T, num_samples // T, max(f(T, num_samples // T) for f in errors)) for T in candidates]
+    return min(splits, key=lambda split: split.error)
+
+
+def _kappa(T: int, M: int, gamma: float, Gamma: float, size: int, n: int, delta: float) -> float:
+    """κ = γHΓ√(L₁/(2M)): how much one noisy regression widens the range of V̂, relative to H."""
+    L1 = math.log(8 * size * T * n / delta)
+    return gamma / (1 - gamma) * Gamma * math.sqrt(L1 / (2 * M))
+
+
+def _check(T: int, M: int, gamma: float, Gamma: float, size: int, n: int, delta: float) -> None:
+    require(T >= 1, "num_iterations", "must be at least 1", T, "T is the number of batches")
+    require(M >= 1, "samples_per_iteration", "must be at least 1", M, "draw at least T samples a pair")
+    require(0 <= gamma < 1, "gamma", "must lie in [0, 1)", gamma, "for undiscounted problems set a horizon")
+    require(0 < Gamma < math.inf, "lebesgue", "must be positive and finite", Gamma, "use the design's or √g")
+    require(size >= 1, "coreset_size", "must be at least 1", size, "count the pairs that are sampled")
+    require(n >= 1, "num_problems", "must be at least 1", n, "count the rewards asked of the oracle")
+    require(0 < delta < 1, "delta", "must lie in (0, 1)", delta, "give the failure probability you accept, such as 0.1")

@@ -1,0 +1,178 @@
+"""Theorem thm_main2 (§3): what Alg. 1 is told, and what it then promises, as written and corrected.
+
+    U = 2/(ζ(1−γ)),   η = U(1−γ)/√K,   K = U²/(f²(1−γ)²),   f = max{f_mdp, f_eva}
+    relaxed   b' = b − 2f:            V_r ≥ V* − 4f,            V_c ≥ b − 6f
+    strict    b' = b + 4f, f ≤ ζ/6:   V_r ≥ V* − 16f/(ζ(1−γ)),  V_c ≥ b
+
+The paper's constants are true, its proof of them is not (docs/errata.md). The proof below gives better ones.
+
+**Why it holds.** All values in [0, H], 0 ≤ b, b + ζ ≤ H where ζ is any *lower bound* on max V_c − b, evaluations clipped
+to [0, H], b' ≤ H. F(x) = max{V_r : V_c ≥ x} is concave and non-increasing. Write v_k for the true and V̂_k for the
+estimated values of π_k, v̄ for averages over k, and b̃ = b' + f_mdp + f_eva.
+
+1. *One round.* Compare π_k with a policy that reaches F(b̃), if b̃ ≤ b + ζ. The solver is f_mdp(1+λ_k)-optimal for
+   r + λ_k c and the evaluator errs by f_eva at most, so F(b̃) − v_{r,k} ≤ λ_k (V̂_k − b') + f_mdp: the three errors that
+   λ_k multiplies are what b̃ was moved by.
+2. *Reward.* The projection is non-expansive, so λ_{k+1}² ≤ λ_k² − 2ηλ_k(V̂_k − b') + η²H²; with λ_0 = 0 the mean of
+   λ_k(V̂_k − b') is at most ηH²/2. (If b' < 0 then λ stays at 0 and the mean is 0.) Hence F(b̃) − v̄_r ≤ f_mdp + ηH²/2,
+   and between b and b + ζ the concave F falls no faster than its chord, F(b) − F(b+x) ≤ xH/ζ:
+
+       F(b) − v̄_r ≤ max(0, b̃ − b)·H/ζ + f_mdp + ηH²/2.
+
+3. *Constraint, steps whose update is not cut at U.* They move λ by at least −η(V̂_k − b'), the others do not lower it,
+   and λ_K ≤ U: so over those steps Σ(V̂_k − b') ≥ −U/η, and each true value is within f_eva of its estimate.
+4. *Constraint, steps cut at U.* There λ_k ≥ U − ηH =: ℓ. Against the policy with V_c ≥ b + ζ (and V_r ≥ 0), with
+   v_{r,k} ≤ H, the solver's promise reads v_{c,k} ≥ b + ζ − H/ℓ − f_mdp(1 + 1/ℓ). Together
+
+       v̄_c ≥ min{b' − f_eva,  b + ζ − H/ℓ − f_mdp(1 + 1/ℓ)} − U/(ηK).
+
+Nothing here fixes U, η or K: :func:`guarantee_of` evaluates these two lines for any choice. With U = 2H/ζ ≥ 2,
+η = U/(H√K), K ≥ (UH/f)² and √K ≥ 10: ηH²/2 ≤ f/2, U/(ηK) = H/√K ≤ f/U ≤ f/2, and the second term of the minimum is
+at least b + ζ/2 − 2.1f. The corrected constants follow: relaxed, b̃ ≤ b gives 1.5f and 3.5f; strict, b' = b + 1.5f
+gives V_c ≥ b and (3.5H/ζ + 1.5)f ≤ 5fH/ζ, and the paper's b' = b + 4f gives V_c ≥ b and 7.5fH/ζ.
+
+**Several constraints.** All of this is for m = 1. With λ ∈ [0, U]^m the solver's error grows with 1 + ‖λ‖₁, steps 1 and
+2 hold with m·ηH²/2, but step 4 bounds only a λ-weighted average of the constraints, so the constraint line does not
+carry over coordinate by coordinate.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from saddleback.errors import require
+
+Feasibility = Literal["relaxed", "strict"]
+Version = Literal["paper", "corrected", "corrected, paper's target"]
+
+_CONSTANTS: dict[tuple[str, str], tuple[float, float, float]] = {
+    # (b' − b)/f, reward loss / f (relaxed) or / (fH/ζ) (strict), violation / f
+    ("relaxed", "paper"): (-2.0, 4.0, 6.0),
+    ("relaxed", "corrected"): (-2.0, 1.5, 3.5),
+    ("strict", "paper"): (4.0, 16.0, 0.0),
+    ("strict", "corrected"): (1.5, 5.0, 0.0),
+    ("strict", "corrected, paper's target"): (4.0, 7.5, 0.0),
+}
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """V_r ≥ V* − ``reward_loss`` and V_c ≥ b − ``violation`` for the mixture, in the paper's units."""
+
+    reward_loss: float
+    violation: float
+    label: str
+
+
+@dataclass(frozen=True)
+class DualSettings:
+    """What Alg. 1 is told (U, η, K, b') and what it promises in return."""
+
+    upper: float
+    step_size: float
+    num_iterations: int
+    target: float
+    guarantee: Guarantee
+
+
+def dual_settings(
+    error: float,
+    *,
+    horizon: float,
+    zeta: float,
+    threshold: float,
+    feasibility: Feasibility,
+    version: Version = "corrected",
+) -> DualSettings:
+    """U, η, K and b' for oracles of ``error`` f = max{f_mdp, f_eva}; ``zeta`` is a lower bound on max V_c − b."""
+    row = (feasibility, version)
+    require(
+        row in _CONSTANTS, "feasibility, version", f"must be one of {sorted(_CONSTANTS)}", row, "choose a listed pair"
+    )
+    _check_problem(horizon, zeta, threshold)
+    f, H, b = error, horizon, threshold
+    U = 2 * H / zeta  # U = 2/(ζ(1−γ))
+    low, high = U * H / 1e9, U * H / 10  # the upper end is √K ≥ 10; the lower keeps K ≤ 1e18 an honest integer
+    require(
+        low <= f <= high,
+        "error",
+        f"must lie in [{low:g}, {high:g}], where K = (UH/f)² is at least 100 and at most 1e18",
+        f,
+        "above that range the theorem promises nothing, so draw more samples; below it no computer would finish",
+    )
+    if feasibility == "strict":
+        require(
+            f <= zeta / 6,
+            "error",
+            f"must lie in (0, ζ/6] = (0, {zeta / 6:g}] for strict feasibility",
+            f,
+            "draw more samples, lower the threshold, or ask for relaxed feasibility",
+        )
+    shift, loss, violation = _CONSTANTS[row]
+    K = math.ceil((U * H / f) ** 2)  # K = U²/(f²(1−γ)²)
+    eta = U / (H * math.sqrt(K))  # η = U(1−γ)/√K
+    unit = f if feasibility == "relaxed" else f * H / zeta
+    return DualSettings(U, eta, K, b + shift * f, Guarantee(loss * unit, violation * f, version))
+
+
+def error_for(epsilon: float, *, horizon: float, zeta: float, feasibility: Feasibility) -> float:
+    """The largest f whose corrected guarantee is ε: relaxed ε/3.5, strict min{εζ/(5H), ζ/6}."""
+    _check_problem(horizon, zeta, 0.0)
+    require(epsilon > 0, "epsilon", "must be positive", epsilon, "give the accuracy wanted of the discounted total")
+    H = horizon
+    if feasibility == "strict":
+        return min(epsilon * zeta / (5 * H), zeta / 6)
+    return min(epsilon / 3.5, H * H / (5 * zeta))  # the second keeps √K ≥ 10
+
+
+def guarantee_of(
+    *,
+    upper: float,
+    step_size: float,
+    num_iterations: int,
+    target: float,
+    solver_error: float,
+    evaluation_error: float,
+    horizon: float,
+    zeta: float,
+    threshold: float,
+) -> Guarantee:
+    """The bounds proved above for any U, η, K and b'; values in [0, H] cap the loss at H and the violation at b."""
+    _check_problem(horizon, zeta, threshold)
+    require(0 < upper < math.inf, "upper", "must be positive and finite", upper, "use 2H/ζ")
+    require(0 < step_size < math.inf, "step_size", "must be positive and finite", step_size, "use U/(H√K)")
+    require(num_iterations >= 1, "iterations", "must be at least 1", num_iterations, "use 1000 or more")
+    require(target <= horizon, "target", f"must be at most H = {horizon:g}", target, "lower the margin above b")
+    require(solver_error >= 0, "solver_error", "must not be negative", solver_error, "give f_mdp")
+    require(evaluation_error >= 0, "evaluation_error", "must not be negative", evaluation_error, "give f_eva")
+    f_m, f_e, H, b, U, eta, K = solver_error, evaluation_error, horizon, threshold, upper, step_size, num_iterations
+    shift = target + f_m + f_e - b  # b̃ − b
+    loss = H
+    if shift <= zeta:
+        loss = min(H, max(0.0, shift) * H / zeta + f_m + eta * H * H / 2)
+    ell = U - eta * H  # ℓ, the least λ_k of a step that is cut at U
+    cut = b + zeta - H / ell - f_m * (1 + 1 / ell) if ell > 0 else -math.inf
+    floor = min(target - f_e, cut) - U / (eta * K)
+    return Guarantee(loss, min(b, max(0.0, b - floor)), "corrected, any K")
+
+
+def _check_problem(horizon: float, zeta: float, threshold: float) -> None:
+    H = horizon
+    require(1 <= H < math.inf, "horizon", "must lie in [1, ∞)", H, "give H = 1/(1−γ)")
+    require(
+        0 <= threshold < H,
+        "threshold",
+        f"must lie in [0, H) = [0, {H:g}) in the paper's units",
+        threshold,
+        "a negative one always holds, one of H or more leaves no slack",
+    )
+    room = H - threshold
+    require(
+        0 < zeta <= room * (1 + 1e-12),  # b + ζ ≤ H may be computed with rounding
+        "zeta",
+        f"must lie in (0, H − b] = (0, {room:g}]",
+        zeta,
+        "give a lower bound on max V_c − b; without slack there is no guarantee",
+    )

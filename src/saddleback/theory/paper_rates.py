@@ -1,0 +1,176 @@
+"""Corollaries thm_main2C and thm_main2CT and the lower bound (§4.5), as written: parameters and sample totals.
+
+                  T           M             samples            range
+    linear        O(H²/ε)     Õ(dH²/ε)      Õ(d²H⁴/ε²)         ε ∈ (0, 1]
+    tabular       O(H²/ε)     Õ(H/ε)        Õ(SA·H³/ε²)        ε ∈ (0, 1/H²], T ≥ 2 log(T)/γ
+    both          U = O(H/ζ),  η = U/(H√K),  K = O(H²/ε²),  b' = b − O(ε), strict b + O(ε)
+    strict        samples times H²/ζ² (the proof replaces ε by εζ/H)
+    lower bound   Ω(d²H⁵/(ε²ζ²))   δ ∈ (0, .08], γ ∈ [7/12, 1), ε ∈ (0, .002), ζ ∈ (0, 49/2280), b ∈ [H/2, H], d ≥ 6
+
+Every constant that an O hides is set to one, and the logarithm that Õ hides is the one the proofs name: log(2|C|/δ) with
+|C| = d for linear, squared log(2SA/δ) for tabular. So these are orders of magnitude, labelled as such: nothing here is a
+guarantee. What is proved is in :mod:`~saddleback.theory.meta_theorem` and :mod:`~saddleback.theory.errors`. Two traps of
+the text are kept as they are: its K drops the factor U² of its own theorem, and its strict b' = b + ε lies beyond reach
+when ε > ζ.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from saddleback.errors import require
+from saddleback.theory.meta_theorem import Feasibility
+
+LABEL: Final = "paper, constants one"
+
+
+@dataclass(frozen=True)
+class PaperParameters:
+    """T, M, K, U, η, b' and the samples T·M·|C|, all of them real numbers; ``log_factor`` is inside M and samples."""
+
+    inner_iterations: float
+    samples_per_iteration: float
+    dual_iterations: float
+    upper: float
+    step_size: float
+    target: float
+    samples: float
+    log_factor: float
+    label: str = LABEL
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A rate from the literature: size^a · H^b / (ε² ζ^c), with neither constants nor logarithms.
+
+    ``size`` is d or SA. ``horizon_power`` is None where the paper does not state it.
+    """
+
+    method: str
+    setting: str
+    size: str
+    size_power: int
+    horizon_power: int | None
+    zeta_power: int
+
+    def samples(self, *, size: float, horizon: float, epsilon: float, zeta: float = 1.0) -> float:
+        """The rate's value."""
+        b = self.horizon_power
+        require(b is not None, "rate", "must state its power of H", self.method, "compare the powers of d and ζ only")
+        assert b is not None
+        return float(size**self.size_power * horizon**b / (epsilon**2 * zeta**self.zeta_power))
+
+
+COMPARATORS: Final = (
+    Rate("Vaswani et al. 2022, model-based", "relaxed", "SA", 1, 3, 0),
+    Rate("Vaswani et al. 2022, model-based", "strict", "SA", 1, 5, 2),
+    Rate("Ghosh et al. 2022 by the reduction of Bai et al. 2021", "relaxed", "d", 3, 4, 0),
+    Rate("Ghosh et al. 2022 by the reduction of Bai et al. 2021", "strict", "d", 3, 6, 2),
+    Rate("Hong et al. 2024, offline, times the concentrability C*", "relaxed", "d", 3, None, 2),
+    Rate("Taupin et al. 2023, G-Sampling-and-Stop", "unconstrained", "d", 2, 4, 0),
+    Rate("Kitamura et al. 2023, variance-weighted", "unconstrained", "d", 2, 3, 0),
+    Rate("Weisz et al. 2022, lower bound", "unconstrained", "d", 2, 3, 0),
+    Rate("Li et al. 2020, perturbed model", "unconstrained", "SA", 1, 3, 0),
+)
+
+
+def linear_parameters(
+    epsilon: float,
+    delta: float,
+    *,
+    dimension: int,
+    horizon: float,
+    zeta: float,
+    threshold: float,
+    feasibility: Feasibility,
+) -> PaperParameters:
+    """Corollary thm_main2C: LS-MDVI and LS-PE, |C| = d."""
+    H, d = horizon, dimension
+    _check_common(delta, H, zeta, threshold, feasibility)
+    _in_range("epsilon", 0 < epsilon <= 1, "(0, 1]", epsilon, "Corollary thm_main2C")
+    _in_range("dimension", d >= 1, "[1, ∞)", d, "Corollary thm_main2C")
+    iota = math.log(2 * d / delta)
+    e = _working_accuracy(epsilon, H, zeta, feasibility)
+    T, M = H**2 / e, d * H**2 / e * iota
+    return _assemble(epsilon, H, zeta, threshold, feasibility, T, M, d, iota)
+
+
+def tabular_parameters(
+    epsilon: float,
+    delta: float,
+    *,
+    num_pairs: int,
+    horizon: float,
+    zeta: float,
+    threshold: float,
+    feasibility: Feasibility,
+) -> PaperParameters:
+    """Corollary thm_main2CT: Tabular-MDVI and Tabular-PE on all S·A pairs."""
+    H, SA = horizon, num_pairs
+    _check_common(delta, H, zeta, threshold, feasibility)
+    _in_range("epsilon", 0 < epsilon <= 1 / H**2, f"(0, 1/H²] = (0, {1 / H**2:g}]", epsilon, "Corollary thm_main2CT")
+    _in_range("num_pairs", SA >= 1, "[1, ∞)", SA, "Corollary thm_main2CT")
+    iota = math.log(2 * SA / delta) ** 2
+    e = _working_accuracy(epsilon, H, zeta, feasibility)
+    T, M = H**2 / e, H / e * iota
+    gamma = 1 - 1 / H
+    _in_range("epsilon", gamma * T >= 2 * math.log(T), "the range where T ≥ 2 log(T)/γ", epsilon, "Lemma lem_mdvi")
+    return _assemble(epsilon, H, zeta, threshold, feasibility, T, M, SA, iota)
+
+
+def lower_bound(
+    epsilon: float, delta: float, *, dimension: int, horizon: float, zeta: float, threshold: float
+) -> float:
+    """d²H⁵/(ε²ζ²), strict feasibility, linear: no algorithm needs fewer, up to the constant."""
+    H, d, where = horizon, dimension, "the lower bound"
+    _in_range("delta", 0 < delta <= 0.08, "(0, 0.08]", delta, where)
+    _in_range("horizon", 12 / 5 * (1 - 1e-12) <= H < math.inf, "[12/5, ∞), that is γ ∈ [7/12, 1)", H, where)
+    _in_range("epsilon", 0 < epsilon < 0.002, "(0, 0.002)", epsilon, where)
+    _in_range("zeta", 0 < zeta < 49 / 2280, "(0, 49/2280)", zeta, where)
+    _in_range("threshold", H / 2 <= threshold <= H, f"[H/2, H] = [{H / 2:g}, {H:g}]", threshold, where)
+    _in_range("dimension", d >= 6, "[6, ∞)", d, where)
+    return d**2 * H**5 / (epsilon**2 * zeta**2)
+
+
+def _working_accuracy(epsilon: float, H: float, zeta: float, feasibility: Feasibility) -> float:
+    """ε, or εζ(1−γ) where the strict proof rescales it."""
+    return epsilon if feasibility == "relaxed" else epsilon * zeta / H
+
+
+def _assemble(
+    epsilon: float,
+    H: float,
+    zeta: float,
+    b: float,
+    feasibility: Feasibility,
+    T: float,
+    M: float,
+    coreset_size: int,
+    log_factor: float,
+) -> PaperParameters:
+    K = H**2 / epsilon**2  # K = O(1/(ε²(1−γ)²)), as the corollaries write it
+    U = H / zeta  # U = O(1/(ζ(1−γ)))
+    eta = U / (H * math.sqrt(K))  # η = U(1−γ)/√K
+    target = b - epsilon if feasibility == "relaxed" else b + epsilon  # b'
+    return PaperParameters(T, M, K, U, eta, target, T * M * coreset_size, log_factor)
+
+
+def _check_common(delta: float, H: float, zeta: float, b: float, feasibility: str) -> None:
+    where = "the paper"
+    require(
+        feasibility in ("relaxed", "strict"),
+        "feasibility",
+        "must be 'relaxed' or 'strict'",
+        repr(feasibility),
+        "use one of the two",
+    )
+    _in_range("delta", 0 < delta < 1, "(0, 1)", delta, where)
+    _in_range("horizon", 1 <= H < math.inf, "[1, ∞)", H, where)
+    _in_range("threshold", 0 <= b < H, f"[0, H) = [0, {H:g})", b, where)
+    _in_range("zeta", 0 < zeta <= H, f"(0, H] = (0, {H:g}]", zeta, where)
+
+
+def _in_range(name: str, holds: bool, interval: str, value: float, where: str) -> None:
+    require(holds, name, f"must lie in {interval}", value, f"{where} says nothing outside that range")

@@ -1,0 +1,197 @@
+"""The import order of docs/adr/0002: who may know whom, checked on the syntax tree of every source file.
+
+    errors < problem < simulator, policy < design < buffer < oracles < framework < slater, solution
+           < plug-in folders < setup < stationary, targets < solve < reports < cli
+
+Buffer oracles, duals and the framework see data only through the buffer: they may not name the simulator or the exact
+answers. The few files that may are listed here by name.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import saddleback
+
+SOURCE = Path(saddleback.__file__).parent
+
+ORDER: list[set[str]] = [
+    {"errors", "_version"},
+    {"problem"},
+    {"simulator", "policy"},
+    {"design"},
+    {"buffer"},
+    {"oracles"},
+    {"framework"},
+    {"slater", "solution"},
+    {"designs", "duals", "evaluators", "exact", "features", "simulators", "solvers", "storage", "theory", "zoo"},
+    {"setup"},
+    {"stationary", "targets"},
+    {"solve"},
+    {"reports"},
+    {"cli"},
+    {"__init__"},
+]
+LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}
+PLUG_INS = LEVEL["solvers"]
+
+# ADR 0002: folder -> what it may import of other plug-in folders.
+BETWEEN_PLUG_INS = {
+    "designs": {"features"},
+    "simulators": {"features"},
+    "exact": {"simulators.table", "features"},
+    "storage": {"simulators.table", "features"},
+    "zoo": {"simulators.table", "features"},
+}
+
+# Files that may not see the simulator or the truth, and the names that a few of them may import all the same.
+BLIND = ("solvers.", "evaluators.", "duals.", "oracles", "framework")
+MAY_NAME = {
+    "oracles": {"Sampler"},  # in the protocol of interactive oracles
+    "solvers.gss_stopping": {"Sampler"},  # an interactive oracle
+    "solvers.perturbed_model": {"Stream", "generator"},  # its own noise, never a sample
+}
+
+HEAVY = ("ray", "gymnasium", "torch", "matplotlib", "numba", "jax", "pandas")
+
+
+class Import(NamedTuple):
+    """``module`` is dotted and starts below the package; ``name`` is what is taken from it, None for all of it."""
+
+    module: str
+    name: str | None
+
+
+def modules() -> dict[str, str]:
+    """Every source file's dotted name below the package, and its text."""
+    files = sorted(SOURCE.rglob("*.py"))
+    names = [".".join(f.relative_to(SOURCE).with_suffix("").parts) for f in files]
+    return dict(zip(names, (f.read_text() for f in files), strict=True))
+
+
+def imports_of(source: str) -> list[Import]:
+    """All imports of the package's own modules, those inside functions and type-checking blocks too."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found += [Import(a.name, None) for a in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            if node.level:
+                found.append(Import("." * node.level + (node.module or ""), None))
+            elif node.module == "saddleback":
+                found += [_of_the_package(a.name) for a in node.names]
+            else:
+                found += [Import(node.module or "", a.name) for a in node.names]
+    own = [i for i in found if i.module.split(".")[0] in ("saddleback", "")]
+    return [i._replace(module=i.module.removeprefix("saddleback.")) for i in own]
+
+
+def _of_the_package(name: str) -> Import:
+    """``from saddleback import zoo`` imports a module, ``from saddleback import CMDP`` the package's front page."""
+    return Import(f"saddleback.{name}", None) if name in LEVEL else Import("saddleback.__init__", name)
+
+
+def violations(module: str, source: str) -> list[str]:
+    """What the imports of one source file break, as sentences."""
+    top = module.split(".")[0]
+    if top not in LEVEL:
+        return [f"{module} has no place in ORDER"]
+    wrong = []
+    for imported in imports_of(source):
+        target = imported.module.split(".")[0]
+        if not target or target == "saddleback":
+            wrong.append(f"{module} imports {imported.module or 'relatively'}: name the module in full")
+        elif target not in LEVEL:
+            wrong.append(f"{module} imports {imported.module}, which has no place in ORDER")
+        elif target == top:
+            continue  # one folder is one place
+        elif LEVEL[target] > LEVEL[top]:
+            wrong.append(f"{module} imports {imported.module}, which comes later")
+        elif LEVEL[target] == LEVEL[top] and not _allowed_between(top, imported):
+            wrong.append(f"{module} imports {imported.module}, a neighbour")
+        if module.startswith(BLIND) and _sees(imported) and imported.name not in MAY_NAME.get(module, set()):
+            wrong.append(f"{module} sees {imported.module}.{imported.name or '*'}")
+    return wrong
+
+
+def _sees(imported: Import) -> bool:
+    """Whether an import lets its file reach the simulator or the truth, by the front door or through another module."""
+    return imported.module.split(".")[0] in ("simulator", "exact") or imported.name in ("GenerativeModel", "Sampler")
+
+
+def _allowed_between(top: str, imported: Import) -> bool:
+    if LEVEL[top] != PLUG_INS:
+        return False
+    return any(f"{imported.module}.".startswith(f"{allowed}.") for allowed in BETWEEN_PLUG_INS.get(top, set()))
+
+
+@pytest.mark.parametrize("module", sorted(modules()))
+def test_imports_follow_the_order(module: str) -> None:
+    assert violations(module, modules()[module]) == []
+
+
+def test_every_exception_is_in_use() -> None:
+    """An exception nobody needs is a hole in the fence."""
+    sources = modules()
+    for module, names in MAY_NAME.items():
+        assert {i.name for i in imports_of(sources[module]) if i.module == "simulator"} == names, module
+    for folder, allowed in BETWEEN_PLUG_INS.items():
+        used = {i.module for m, s in sources.items() if m.startswith(f"{folder}.") for i in imports_of(s)}
+        for neighbour in allowed:
+            assert any(f"{i}.".startswith(f"{neighbour}.") for i in used), (folder, neighbour)
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "complaint"),
+    [
+        ("problem", "from saddleback.simulator import GenerativeModel", "comes later"),
+        ("simulator", "from saddleback.policy import Policy", "a neighbour"),
+        ("framework", "from saddleback.duals import BY_NAME", "comes later"),
+        ("framework", "from saddleback.simulator import GenerativeModel", "sees simulator.GenerativeModel"),
+        ("solvers.ls_mdvi", "from saddleback.simulator import GenerativeModel", "sees simulator.GenerativeModel"),
+        ("solvers.ls_mdvi", "import saddleback.simulator", "sees simulator.*"),
+        ("solvers.ls_mdvi", "def f():\n    from saddleback.simulator import Sampler", "sees simulator.Sampler"),
+        ("solvers.gss_stopping", "from saddleback.simulator import GenerativeModel", "sees simulator.GenerativeModel"),
+        ("solvers.gss", "from saddleback.simulators.table import Table", "a neighbour"),
+        ("evaluators.ls_pe", "from saddleback.exact import policy_values", "sees exact.policy_values"),
+        ("evaluators.ls_pe", "from saddleback import exact", "sees exact.*"),
+        ("evaluators.ls_pe", "from saddleback.buffer import GenerativeModel", "sees buffer.GenerativeModel"),
+        ("duals.projected_descent", "from saddleback.exact import solve_exactly", "sees exact.solve_exactly"),
+        ("duals.projected_descent", "from saddleback.solvers.ls_mdvi import LSMDVI", "a neighbour"),
+        ("exact.values", "from saddleback.simulators import Table", "a neighbour"),
+        ("theory.errors", "from saddleback import CMDP", "comes later"),
+        ("theory.errors", "from . import meta_theorem", "name the module in full"),
+        ("setup", "from saddleback.solve import solve", "comes later"),
+        ("reports.text", "from saddleback.cli import app", "comes later"),
+        ("novelty", "x = 1", "has no place in ORDER"),
+    ],
+)
+def test_the_checker_sees_bad_imports(module: str, source: str, complaint: str) -> None:
+    assert any(complaint in sentence for sentence in violations(module, source))
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("solvers.gss_stopping", "from saddleback.simulator import Sampler"),
+        ("zoo.queue", "from saddleback.simulators.table import Table"),
+        ("solvers.mirror_descent", "from saddleback.solvers.ls_mdvi import mixed_reward"),
+        ("targets", "from saddleback import zoo"),
+        ("buffer", "import numpy as np"),
+    ],
+)
+def test_the_checker_lets_good_imports_pass(module: str, source: str) -> None:
+    assert violations(module, source) == []
+
+
+def test_import_loads_nothing_heavy() -> None:
+    """``import saddleback`` is for scripts and notebooks: optional packages load when they are used."""
+    code = f"import sys, saddleback; print(*[m for m in {HEAVY!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
