@@ -24,9 +24,7 @@ def random_table(seed: int, S: int = 6, A: int = 3, gamma: float = 0.8, m: int =
     b = np.full(m, 0.4 / (1 - gamma))
     ranges = ((0.0, 1.0),) * m
     rho = rng.dirichlet(np.ones(S))
-    return Table.of(
-        P, reward, constraints, b, gamma=gamma, rho=rho, phi=phi, reward_range=(0.0, 1.0), ranges=ranges
-    )
+    return Table.of(P, reward, constraints, b, gamma=gamma, rho=rho, phi=phi, reward_range=(0.0, 1.0), ranges=ranges)
 
 
 def random_design(problem: CMDP, seed: int) -> Design:
@@ -58,9 +56,7 @@ class NoiselessBuffer(Buffer):
         """T batches, each of them exact."""
         S = table.num_states
         index = np.zeros((T, design.size), dtype=np.intp)
-        buffer = cls(
-            design, problem.features, index, np.ones(design.size, dtype=np.int64), np.arange(S), None, 0
-        )
+        buffer = cls(design, problem.features, index, np.ones(design.size, dtype=np.int64), np.arange(S), None, 0)
         rows = design.states * table.num_actions + design.actions
         buffer.P = table.P.toarray()[rows]
         return buffer

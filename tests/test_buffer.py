@@ -4,10 +4,10 @@ import dataclasses
 
 import numpy as np
 import pytest
-from helpers import random_design, random_table, sampled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers import random_design, random_table, sampled
 from saddleback.buffer import MaxDifference, PolicyValue, SoftDifference, collect, cut
 from saddleback.design import full_design
 from saddleback.errors import InputError, SimulatorError

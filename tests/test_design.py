@@ -192,6 +192,7 @@ def test_large_coresets_are_scanned_in_pieces(monkeypatch):
         (np.array([[1.0, np.inf], [3.0, 1.0]]), r"`features\[0, 1\]` must be finite, got inf"),
         (np.zeros((3, 2)), r"`features` must not all be zero"),
         (np.ones(3), r"`features` must be a matrix"),
+        (np.array([[1.0, 1e200], [2.0, 3e200]]), r"`features\[:, 1\]` must have a largest value in .*, got 3e\+200"),
     ],
 )
 def test_bad_features_are_named(features, message):  # property 33, features

@@ -72,9 +72,14 @@ class Frontier:
 
 
 def random_frontier(rng: np.random.Generator) -> Frontier:
-    """The hull of random points in the square; every third one a cliff, where F falls from near H to 0 at once."""
+    """The hull of random points in the square; every third one a cliff, where F falls from near H to 0 at once.
+
+    In four of five the best reward comes with little of the constraint, so that the constraint binds.
+    """
     H = float(rng.uniform(1, 20))
     points = rng.random((int(rng.integers(4, 9)), 2)) ** rng.uniform(0.3, 2, size=2)
+    if rng.random() < 0.8:
+        points = np.vstack([points * [0.9, 1], [1, rng.uniform(0, 0.35)]])
     if rng.random() < 1 / 3:
         knee = rng.uniform(0.1, 0.9)
         points = np.vstack([points * [1, knee], [[1, knee], [0, knee + rng.uniform(0.05, 0.5)]]])
@@ -231,7 +236,7 @@ def sweep(seed: int, num_frontiers: int, num_iterations: tuple[float, float], nu
     """Modes and adversaries in rotation on every frontier; prints the worst of everything in units of the promise."""
     rng = np.random.default_rng(seed)
     worst = {mode: [-math.inf, -math.inf] for mode in MODES}
-    num_rounds, started = [], time.perf_counter()
+    num_rounds, started = [], time.process_time()
     for i in range(num_frontiers):
         frontier = random_frontier(rng)
         for j in range(num_runs_each):
@@ -245,8 +250,8 @@ def sweep(seed: int, num_frontiers: int, num_iterations: tuple[float, float], nu
             worst[mode][0] = max(worst[mode][0], margins.loss / unit)
             worst[mode][1] = max(worst[mode][1], margins.shortfall / f)
             num_rounds.append(chosen.num_iterations)
-    took = time.perf_counter() - started
-    print(f"\n{len(num_rounds)} runs on {num_frontiers} frontiers, K ≤ {max(num_rounds)}, {took:.0f} s")
+    took = time.process_time() - started
+    print(f"\n{len(num_rounds)} runs on {num_frontiers} frontiers, K ≤ {max(num_rounds)}, {took:.0f} CPU seconds")
     for mode, (loss, shortfall) in worst.items():
         per = "f" if mode == "relaxed" else "fH/ζ"
         print(f"  {mode:17s} worst loss {loss:6.2f} {per:5s} worst b − V_c {shortfall:6.2f} f")
@@ -256,27 +261,27 @@ def sweep(seed: int, num_frontiers: int, num_iterations: tuple[float, float], nu
 
 
 def test_the_meta_theorem_holds_whatever_the_oracles_do() -> None:
-    """220 frontiers, each with the three modes and the six adversaries, against the corrected constants."""
-    sweep(20240, num_frontiers=220, num_iterations=(300, 2_500), num_runs_each=6)
+    """200 frontiers, each with the three modes and the six adversaries, against the corrected constants."""
+    sweep(20240, num_frontiers=200, num_iterations=(300, 1_200), num_runs_each=6)
 
 
 def test_the_meta_theorem_holds_in_long_runs() -> None:
-    """Smaller errors, so more rounds."""
-    sweep(20241, num_frontiers=12, num_iterations=(5_000, 40_000), num_runs_each=1)
+    """Smaller errors, so more rounds: each mode with each adversary once."""
+    sweep(20241, num_frontiers=18, num_iterations=(5_000, 20_000), num_runs_each=1)
 
 
 @pytest.mark.study
 def test_the_meta_theorem_in_its_full_form() -> None:
     """1,000 frontiers, and a few with K up to 10⁶."""
-    sweep(20242, num_frontiers=1_000, num_iterations=(100, 10_000), num_runs_each=18)
-    sweep(20243, num_frontiers=12, num_iterations=(200_000, 1_000_000), num_runs_each=1)
+    sweep(20242, num_frontiers=1_000, num_iterations=(100, 10_000), num_runs_each=6)
+    sweep(20243, num_frontiers=9, num_iterations=(200_000, 1_000_000), num_runs_each=1)
 
 
 def test_the_bounds_for_any_K_hold_whatever_the_oracles_do() -> None:
     """U, η, K, b', f_mdp and f_eva at random: the unsimplified bounds, which must also say something."""
     rng = np.random.default_rng(20244)
     informative, closest = 0, -math.inf
-    for _ in range(150):
+    for _ in range(100):
         frontier = random_frontier(rng)
         H, most = frontier.horizon, frontier.most
         zeta = most * float(rng.uniform(0.2, 1))
@@ -304,17 +309,17 @@ def test_the_bounds_for_any_K_hold_whatever_the_oracles_do() -> None:
             margins = check(frontier, b, values, promise)
             if 0 < promise.violation < b:
                 closest = max(closest, margins.shortfall / promise.violation)
-    print(f"\n{informative} of 150 bounds say something; the closest shortfall was {closest:.3f} of its bound")
-    assert informative >= 30
+    print(f"\n{informative} of 100 bounds say something; the closest shortfall was {closest:.3f} of its bound")
+    assert informative >= 25
 
 
-CLIFF = Frontier(10.0, ((0.0, 0.0), (10.0, 0.0), (10.0, 5.0), (0.0, 9.0)))
-"""F = 10 up to V_c = 5, then falls with slope 2.5 to V_c = 9."""
+CLIFF = Frontier(10.0, ((0.0, 0.0), (10.0, 0.0), (10.0, 2.0), (0.0, 9.0)))
+"""F = 10 up to V_c = 2, then falls with slope 10/7 to 0 at V_c = 9."""
 
 
 def _on_the_cliff(feasibility: str, f: float, evaluation_error: float, solver_error: float, U_factor: float) -> Margins:
-    """b = 6.5, ζ = 2.5, λ* = 2.5, U = 8; the most harmful of the adversaries that break an assumption."""
-    b, zeta, H = 6.5, 2.5, CLIFF.horizon
+    """b = 4, ζ = 5, λ* = 10/7, U = 4, against the adversary that does the constraint most harm."""
+    b, zeta, H = 4.0, 5.0, CLIFF.horizon
     chosen = dual_settings(f, horizon=H, zeta=zeta, threshold=b, feasibility=feasibility)  # type: ignore[arg-type]
     dual = ProjectedDescent(
         np.array([chosen.target]), chosen.upper * U_factor, chosen.step_size * U_factor, chosen.num_iterations
@@ -327,12 +332,36 @@ def _on_the_cliff(feasibility: str, f: float, evaluation_error: float, solver_er
 @pytest.mark.parametrize("feasibility", ["relaxed", "strict"])
 def test_an_oracle_that_breaks_an_assumption_breaks_the_bound(feasibility: str) -> None:
     """The negative control: the same check sees an evaluator three times worse than it says, and a U below λ*."""
-    f = 0.4
+    f = 0.8
     _on_the_cliff(feasibility, f, evaluation_error=f, solver_error=f, U_factor=1.0)
     with pytest.raises(BoundBroken, match="shortfall"):
         _on_the_cliff(feasibility, f, evaluation_error=3 * f, solver_error=f, U_factor=1.0)
     with pytest.raises(BoundBroken, match="shortfall"):
-        _on_the_cliff(feasibility, f, evaluation_error=f, solver_error=f, U_factor=0.2)  # U = 1.6 < λ* = 2.5
+        _on_the_cliff(feasibility, f, evaluation_error=f, solver_error=f, U_factor=0.2)  # U = 0.8
+
+
+def test_the_bounds_for_any_K_are_broken_by_an_evaluator_worse_than_it_says() -> None:
+    b, zeta, H, U, K = 4.0, 5.0, CLIFF.horizon, 4.0, 10_000
+    dual = ProjectedDescent(np.array([b]), U, U / (H * math.sqrt(K)), K)
+    choose, sign = adversaries(np.random.default_rng(0), 0.0)["constraint low, estimates high"]
+    values = play(Adversary(CLIFF, 0.1, 0.4, choose, sign), dual)
+
+    def promise(f_e: float) -> Guarantee:
+        return guarantee_of(
+            upper=U,
+            step_size=dual.step_size,
+            num_iterations=K,
+            target=b,
+            solver_error=0.1,
+            evaluation_error=f_e,
+            horizon=H,
+            zeta=zeta,
+            threshold=b,
+        )
+
+    check(CLIFF, b, values, promise(0.4))
+    with pytest.raises(BoundBroken, match="shortfall"):
+        check(CLIFF, b, values, promise(0.1))
 
 
 def test_a_solver_worse_than_it_says_breaks_the_bound() -> None:
@@ -438,7 +467,7 @@ def test_projected_descent_by_hand() -> None:
     dual = ProjectedDescent(np.array([3.0]), upper=2.0, step_size=0.25, num_iterations=5)
     assert dual.propose([]) == ((0.0,), None, False)
     for lam, estimate, following in [(0.0, 1.0, 0.5), (1.75, 1.0, 2.0), (2.0, 5.0, 1.5), (0.5, 9.0, 0.0)]:
-        assert dual.propose([_step((lam,), [7.0, estimate])].copy()).multipliers == (following,)
+        assert dual.propose([_step((lam,), [7.0, estimate])]).multipliers == (following,)
     final = dual.propose([_step((0.0,), [0.0, 0.0])] * 5)
     assert final.done
     np.testing.assert_array_equal(final.weights, np.full(5, 0.2))

@@ -62,9 +62,7 @@ def test_multipliers_are_reward_per_unit_of_threshold():
     """Doubling a cost's unit halves its price."""
     base, doubled = make(), make()
     c = doubled.constraints[1]
-    doubled = make(
-        constraints=[doubled.constraints[0], Constraint("energy", 2 * np.asarray(c.signal), "<=", 80.0)]
-    )
+    doubled = make(constraints=[doubled.constraints[0], Constraint("energy", 2 * np.asarray(c.signal), "<=", 80.0)])
     one = base.multipliers_of(np.array([1.0, 1.0]))
     two = doubled.multipliers_of(np.array([1.0, 1.0]))
     np.testing.assert_allclose(two, one * [1.0, 0.5])

@@ -85,7 +85,7 @@ def exact(target: Target, settings: Settings = None, as_json: Json = False) -> N
 def solve(
     target: Target,
     settings: Settings = None,
-    samples: Annotated[int, typer.Option(help="Simulator calls in total, over all buffers.")] = 200_000,
+    samples: Annotated[int, typer.Option(help="Simulator calls in total, over all buffers.")] = 1_000_000,
     feasibility: Annotated[str, typer.Option(help="relaxed or strict.")] = "relaxed",
     solver: Annotated[str | None, typer.Option(help="One of " + ", ".join(SOLVERS) + ".")] = None,
     evaluator: Annotated[str | None, typer.Option(help="One of " + ", ".join(EVALUATORS) + ".")] = None,

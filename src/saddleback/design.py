@@ -113,6 +113,10 @@ def orthonormalizing_map(features: Array) -> Array:
     check_features(features)
     scale = np.maximum(features.max(axis=0), -features.min(axis=0))
     scale[scale == 0] = 1.0
+    extreme = np.flatnonzero((scale < 1e-100) | (scale > 1e100))  # their squares would leave float64's range
+    if extreme.size:
+        j = int(extreme[0])
+        raise InputError(f"features[:, {j}]", "must have a largest value in [1e-100, 1e100]", scale[j], "rescale it")
     values, V = np.linalg.eigh((features.T @ features) / np.outer(scale, scale))
     if values[0] > 1e-6 * values[-1]:
         return (V / np.sqrt(values)) / scale[:, None]

@@ -30,6 +30,7 @@ from saddleback.simulator import GenerativeModel
 from saddleback.slater import Slater, Verdict, estimate_slater
 from saddleback.solution import Solution, Status, Trace, constraint_reports, member_reports
 from saddleback.stationary import stationary_copy
+from saddleback.theory import Guarantee, guarantee_of
 
 Feasibility = Literal["relaxed", "strict"]
 Progress = Callable[[str, int, int], None]
@@ -50,7 +51,7 @@ def solve(
     simulator: GenerativeModel,
     *,
     feasibility: Feasibility = "relaxed",
-    samples: int = 200_000,
+    samples: int = 1_000_000,
     iterations: int = 1000,
     delta: float = 0.05,
     seed: int = 0,
@@ -98,12 +99,17 @@ def solve(
     if slater.verdict is Verdict.INFEASIBLE:
         return _infeasible(parts, slater, settings)
     f = parts.a_priori_error(delta) if error is None else error
-    descent, guaranteed = _settings(parts, slater, f, feasibility, iterations, confidence, overrides)
+    descent, guarantee = _settings(parts, slater, f, feasibility, iterations, confidence, overrides)
     settings |= {"error": f if math.isfinite(f) else None, "upper": descent.upper, "target": descent.target.tolist()}
     outcome = run(parts.oracle, descent, _watcher(progress, iterations))
     limits = mixture_interval(parts, outcome, confidence)
     status, message = _status(parts.problem, slater, descent, outcome, limits, feasibility)
-    remarks = [*parts.remarks, _guarantee_remark(guaranteed, f, error, feasibility)]
+    remarks = [*parts.remarks, _guarantee_remark(parts.problem, guarantee, f, error is not None, delta)]
+    if np.any((outcome.values < limits.low) | (outcome.values > limits.high)):
+        remarks.append(
+            f"the estimates of {parts.names['evaluator']} carry the bias of its start from zero; the likely ranges are "
+            "corrected for it"
+        )
     multipliers = parts.problem.multipliers_of(np.mean([s.multipliers for s in outcome.steps], axis=0))
     values = parts.problem.values_of(outcome.values)
     return Solution(
@@ -138,33 +144,46 @@ def _settings(
     K: int,
     confidence: float,
     overrides: Overrides,
-) -> tuple[ProjectedDescent, bool]:
-    """U, η, b' and whether the theorem's conditions hold."""
+) -> tuple[ProjectedDescent, Guarantee | None]:
+    """U, η, b', and what they guarantee for this K (None: nothing a priori)."""
     H, b = parts.problem.horizon, parts.problem.thresholds
-    # An undecided problem may have no room at all; a hundredth of H keeps U finite and the status tells the rest.
-    zeta = slater.low if slater.low > 0 else 0.01 * H
-    guaranteed = slater.low > 0 and f <= slater.low / 6
+    proved = slater.estimate - f  # a lower bound on ζ whenever f is one on the evaluation error
+    guaranteed = len(b) == 1 and b[0] >= 0 and proved > 0 and f <= proved / 6
+    # Without that, the measured limit; an undecided problem may have no room at all, and a hundredth of H keeps U finite.
+    zeta = proved if guaranteed else slater.low if slater.low > 0 else 0.01 * H
     if guaranteed:
         target = b - 2 * f if feasibility == "relaxed" else b + 4 * f
     elif feasibility == "relaxed":
         target = b
     else:
         target = b + _half_width(parts, confidence)
+    if overrides.target is not None:
+        target = np.broadcast_to(overrides.target, b.shape)
     U = 2 * H / zeta if overrides.upper is None else overrides.upper
     eta = U / (H * math.sqrt(K)) if overrides.step_size is None else overrides.step_size
-    if overrides.target is not None:
-        target = np.broadcast_to(np.asarray(overrides.target, dtype=np.float64), b.shape)
-        guaranteed = False
-    return ProjectedDescent(target, U, eta, K), guaranteed
+    dual = ProjectedDescent(target, U, eta, K)
+    if not guaranteed:
+        return dual, None
+    return dual, guarantee_of(
+        upper=U,
+        step_size=eta,
+        num_iterations=K,
+        target=float(target[0]),
+        solver_error=f,
+        evaluation_error=f,
+        horizon=H,
+        zeta=proved,
+        threshold=float(b[0]),
+    )
 
 
 def _half_width(parts: Prepared, confidence: float) -> Array:
-    """How far the constraint values of the safest policy may lie below their estimates, as measured, ``(m,)``."""
+    """Half the measured interval of each constraint at the policy that is safest for it, ``(m,)``."""
     m = parts.problem.num_constraints
     widths = np.zeros(m)
     for i in range(m):
-        policy, values = parts.oracle(np.eye(1 + m)[1 + i])
-        widths[i] = max(0.0, float(values[1 + i] - parts.interval(policy, confidence).low[1 + i]))
+        low, high = parts.interval(parts.oracle(np.eye(1 + m)[1 + i])[0], confidence)
+        widths[i] = (high[1 + i] - low[1 + i]) / 2
     return widths
 
 
@@ -202,13 +221,16 @@ def _status(
     return Status.SOLVED, "the constraints hold on average over the mixture, up to the accuracy of the run"
 
 
-def _guarantee_remark(guaranteed: bool, f: float, given: float | None, feasibility: Feasibility) -> str:
-    if not guaranteed:
-        size = f"f = {f:.3g}" if math.isfinite(f) else "f is infinite"
-        return f"no a-priori guarantee at this budget ({size}, in utilities): the limits shown are measured, not proved"
-    source = "as given by hand" if given is not None else "from explicit constants"
-    loss = "1.5f, violation at most 3.5f" if feasibility == "relaxed" else "7.5fH/ζ, no violation"
-    return f"a-priori guarantee with f = {f:.3g} ({source}): loss at most {loss}, once K ≥ (UH/f)²"
+def _guarantee_remark(problem: CMDP, guarantee: Guarantee | None, f: float, given: bool, delta: float) -> str:
+    if guarantee is None:
+        size = f"f = {f:.3g} in utilities" if math.isfinite(f) else "no bound on the oracles' error"
+        return f"no a-priori guarantee ({size}, against a sixth of the room the constraints leave): limits are measured"
+    loss, missed = guarantee.reward_loss * problem.scale[0], guarantee.violation * abs(problem.scale[1])
+    source = "if the oracles err by at most the f given by hand" if given else f"with probability {1 - delta:g}"
+    return (
+        f"a-priori guarantee, {source}: the reward is within {loss:.4g} of the optimum and "
+        f"'{problem.constraints[0].name}' is missed by at most {missed:.4g} (f = {f:.3g} in utilities)"
+    )
 
 
 def _impossible(problem: CMDP) -> Solution | None:

@@ -8,6 +8,7 @@ from scipy.optimize import minimize_scalar
 
 from saddleback.design import weighted_design
 from saddleback.designs.frank_wolfe import (
+    INITIALIZATIONS,
     elimination_threshold,
     optimal_weights,
     prune,
@@ -235,7 +236,7 @@ def test_an_iteration_cap_is_an_error_that_says_how_far_it_got():
 
 
 def test_an_initial_design_that_does_not_span_is_an_error(monkeypatch):
-    monkeypatch.setitem(optimal_weights.__globals__["INITIALIZATIONS"], "literal", lambda X, rng: np.eye(1, len(X))[0])
+    monkeypatch.setitem(INITIALIZATIONS, "literal", lambda X, rng: np.eye(1, len(X))[0])
     with pytest.raises(InputError, match="`initialization` must find pairs whose features span all 4 dimensions"):
         optimal_weights(np.eye(4), initialization="literal")
 

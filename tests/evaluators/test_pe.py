@@ -4,11 +4,11 @@ import dataclasses
 
 import numpy as np
 import pytest
-from helpers import NoiselessBuffer, chain_under, random_design, random_table, sampled, tabular_buffer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+from helpers import NoiselessBuffer, chain_under, random_design, random_table, sampled, tabular_buffer
 from saddleback.design import full_design
 from saddleback.evaluators import LSPE, TabularPE
 from saddleback.exact import state_values

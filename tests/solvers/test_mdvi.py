@@ -4,15 +4,15 @@ import dataclasses
 
 import numpy as np
 import pytest
-from helpers import NoiselessBuffer, chain_under, random_design, random_table, sampled, tabular_buffer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers import NoiselessBuffer, chain_under, random_design, random_table, sampled, tabular_buffer
 from saddleback.buffer import MaxDifference
 from saddleback.errors import InputError
+from saddleback.evaluators import LSPE
 from saddleback.exact import best_policy, state_values
 from saddleback.features import FeatureMatrix, OneHot
-from saddleback.evaluators import LSPE
 from saddleback.policy import as_table
 from saddleback.simulators.table import Table
 from saddleback.solvers import LSMDVI, TabularMDVI
@@ -204,8 +204,9 @@ def test_tabular_range(seed):
         assert V.min() >= -1e-12
         assert V.max() <= problem.horizon + 1e-12
     policy = TabularMDVI().solve(problem, buffer, sigma[None])[0]
-    gap = best_policy(table, sigma)[1] @ sigma - problem.start.weights @ (
-        (state_values(table, policy) @ sigma)[problem.start.states]
+    gap = (
+        best_policy(table, sigma)[1] @ sigma
+        - problem.start.weights @ ((state_values(table, policy) @ sigma)[problem.start.states])
     )
     bound = problem.horizon * (problem.gamma * np.ptp(V) / buffer.num_batches + np.ptp(noise))
     assert gap <= bound + 1e-10

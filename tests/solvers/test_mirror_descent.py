@@ -4,11 +4,11 @@ import dataclasses
 
 import numpy as np
 import pytest
-from helpers import NoiselessBuffer, random_design, random_table, sampled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
+from helpers import NoiselessBuffer, random_design, random_table, sampled
 from saddleback.errors import InputError
 from saddleback.features import OneHot
 from saddleback.policy import as_table

@@ -14,7 +14,8 @@
 
 Departures from the paper (docs/errata.md): the coreset is the support of ρ̃, not the pairs above the paper's threshold,
 see :func:`elimination_threshold`; d is the rank of the features; for d = 1, where η* divides by zero, the largest |φ| takes
-all the mass. Leverages do not depend on coordinates, so everything runs on features with orthonormal columns: a
+all the mass; where the last step overshot, the lightest pairs it can spare are dropped (:func:`prune`) and g is computed
+after that. Leverages do not depend on coordinates, so everything runs on features with orthonormal columns: a
 step of InitializeDesign in those coordinates is one in the given ones, with another of its "arbitrary" directions c.
 """
 
@@ -69,15 +70,7 @@ def optimal_weights(
     seed: int = 0,
 ) -> Optimum:
     """Alg. 5 on rows ``(n, d)``: weights with g ≤ (1 + tolerance)·rank, or an :class:`InputError` that says how far it got."""
-    require(tolerance > 0, "tolerance", "must be positive", tolerance, "use 1 for g ≤ 2d, 0.01 for a refined design")
-    require(
-        initialization in INITIALIZATIONS,
-        "initialization",
-        f"must be one of {', '.join(INITIALIZATIONS)}",
-        repr(initialization),
-        "'symmetric' works for all features",
-    )
-    require(max_iterations >= 0, "max_iterations", "must not be negative", max_iterations, "use 100000")
+    _check_options(tolerance, initialization, max_iterations)
     X = features @ orthonormalizing_map(features)
     d = X.shape[1]
     if d == 1:
@@ -138,6 +131,18 @@ def elimination_threshold(delta: float, dim: int) -> float:
     d, so it keeps nearly all of S × A; at small δ it may drop pairs that carry weight.
     """
     return float(dim * (1 + delta * dim / 2 - np.sqrt(delta * (dim - 1) + (delta * dim) ** 2 / 4)))
+
+
+def _check_options(tolerance: float, initialization: str, max_iterations: int) -> None:
+    require(tolerance > 0, "tolerance", "must be positive", tolerance, "use 1 for g ≤ 2d, 0.01 for a refined design")
+    require(
+        initialization in INITIALIZATIONS,
+        "initialization",
+        f"must be one of {', '.join(INITIALIZATIONS)}",
+        repr(initialization),
+        "'symmetric' works for all features",
+    )
+    require(max_iterations >= 0, "max_iterations", "must not be negative", max_iterations, "use 100000")
 
 
 def _whitening(X: Array, rho: Array) -> Array | None:

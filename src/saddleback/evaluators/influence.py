@@ -6,8 +6,8 @@ The error of a fixed-point evaluation is, to first order and exactly for LSTD,
 
 where a_x is how much the value at ρ moves with the mean at coreset pair x (on a table: γ times the discounted visits of
 x). The first term is noise with variance Σ a_x² Var_x(V)/N_x, read off the samples with V̄ in the place of V^π; the second
-is the bias of starting from V̂⁰ = 0, estimated by the same weights. The interval is the hull of V̄ and V̄ minus that bias,
-plus z standard errors. It is an approximation (central limit theorem, plug-in variances), and labelled so wherever it is
+is the bias of starting from V̂⁰ = 0, estimated by the same weights and taken out: the interval is V̄ minus the bias, plus or
+minus z standard errors, and may not hold V̄ itself. It is an approximation (central limit theorem, plug-in variances), and labelled so wherever it is
 printed; it assumes that the policy was not chosen on this buffer.
 """
 
@@ -41,6 +41,5 @@ def interval_from_influence(
     standard_error = np.sqrt((influence**2 / buffer.counts) @ variance)
     bias = -(influence @ (model @ V_last)) / buffer.num_batches
     z = float(ndtri(0.5 + 0.5 * confidence))
-    low = np.minimum(estimate, estimate - bias) - z * standard_error
-    high = np.maximum(estimate, estimate - bias) + z * standard_error
+    low, high = estimate - bias - z * standard_error, estimate - bias + z * standard_error
     return Interval(np.clip(low, 0.0, problem.horizon), np.clip(high, 0.0, problem.horizon))

@@ -65,15 +65,15 @@ def solve_exactly(table: Table) -> ExactAnswer:
     began = time.perf_counter()
     problem = table.problem()
     m, H = problem.num_constraints, problem.horizon
-    best = [best_policy(table, np.eye(1 + m)[1 + i])[1] for i in range(m)]  # each constraint alone
-    reachable = np.array([best[i][1 + i] for i in range(m)])
+    best = [best_policy(table, row) for row in np.eye(1 + m)[1:]]  # each constraint alone
+    reachable = np.array([values[1 + i] for i, (_, values) in enumerate(best)])
     widths = np.abs(problem.scale[1:])
     if m == 1:
         zeta = float(reachable[0] - problem.thresholds[0])
         slater, inexact = zeta * float(widths[0]), 0.0
     else:
-        zeta, inexact = _largest_smallest_slack(table, problem.thresholds, np.ones(m))
-        slater, also = _largest_smallest_slack(table, problem.thresholds, widths)
+        zeta, inexact = _largest_smallest_slack(table, problem.thresholds, np.ones(m), best[0][0])
+        slater, also = _largest_smallest_slack(table, problem.thresholds, widths, best[0][0])
         inexact = max(inexact, also)
     feasible = zeta >= -_TOLERANCE * H
     values, multipliers, policy = np.full(1 + m, np.nan), np.full(m, np.nan), None
@@ -112,8 +112,8 @@ def _optimum(table: Table, thresholds: Array) -> _Optimum:
     matrix = scipy.sparse.vstack([flow, scipy.sparse.csc_array(u[:, 1:].T)], format="csc")
     program = LinearProgram(-u[:, 0], matrix, np.concatenate([rho, thresholds]), num_equal=S, size=H)
 
-    def dual_bound(lam: Array) -> tuple[TabularPolicy, float]:
-        policy, values = best_policy(table, np.concatenate([[1.0], lam]))  # max_π V_{r+λc}^π(ρ) − λᵀb
+    def dual_bound(lam: Array, start: TabularPolicy | None = None) -> tuple[TabularPolicy, float]:
+        policy, values = best_policy(table, np.concatenate([[1.0], lam]), start)  # max_π V_{r+λc}^π(ρ) − λᵀb
         return policy, float(values[0] + lam @ (values[1:] - thresholds))
 
     # The unconstrained optimum is a basis that is optimal but for the constraints it breaks: a few pivots from the end.
@@ -121,7 +121,7 @@ def _optimum(table: Table, thresholds: Array) -> _Optimum:
     worst = np.inf
     for vertex in vertices(program, _columns_of(free), S + np.arange(m)):
         mu, lam = np.maximum(vertex.columns, 0.0).reshape(S, A), vertex.multipliers
-        rest, bound = dual_bound(lam)  # states that μ does not visit act as the Lagrangian's optimum does
+        rest, bound = dual_bound(lam, _mostly(mu))  # states that μ does not visit act as the Lagrangian's optimum does
         policy = policy_of(mu, rest.probabilities(np.arange(S)))
         values = unit_policy_values(table, policy)
         if unconstrained - values[0] <= _TOLERANCE * H:  # the constraints cost nothing: λ = 0 is a dual optimum too
@@ -134,8 +134,13 @@ def _optimum(table: Table, thresholds: Array) -> _Optimum:
     raise _untrusted("the occupancy linear program", worst, _TOLERANCE * H)
 
 
-def _largest_smallest_slack(table: Table, thresholds: Array, widths: Array) -> tuple[float, float]:
-    """max_π min_i widths_i·(V_{c_i}^π − b_i) and the residual, from max z with V_{c_i} − w_i z ≥ b_i."""
+def _largest_smallest_slack(
+    table: Table, thresholds: Array, widths: Array, first: TabularPolicy
+) -> tuple[float, float]:
+    """max_π min_i widths_i·(V_{c_i}^π − b_i) and the residual, from max z with V_{c_i} − w_i z ≥ b_i.
+
+    ``first`` is the best policy for the first constraint alone: the optimum if that one had the smallest slack.
+    """
     S, A, u = table.num_states, table.num_actions, table.utilities()
     H, rho, flow = 1.0 / (1.0 - table.gamma), start_distribution(table), _flow(table)
     w = widths.min() / widths  # z counts in the smallest width, which keeps every coefficient at most 1
@@ -149,17 +154,16 @@ def _largest_smallest_slack(table: Table, thresholds: Array, widths: Array) -> t
         size=H,
         num_free=1,
     )
-    first, _ = best_policy(table, np.eye(1 + len(w))[1])  # the optimum if the first constraint had the smallest slack
     basic = np.append(_columns_of(first), S * A)
     worst = np.inf
     for vertex in vertices(program, basic, S + np.arange(1, len(w))):
-        q = vertex.multipliers  # Σ w_i q_i = 1, so z ≤ Σ q_i (V_{c_i} − b_i) whatever the policy
-        dual, bound = best_policy(table, np.concatenate([[0.0], q]))
-        mu = np.maximum(vertex.columns[:-1], 0.0).reshape(S, A)
+        mu, q = np.maximum(vertex.columns[:-1], 0.0).reshape(S, A), vertex.multipliers
+        dual, bound = best_policy(table, np.concatenate([[0.0], q]), _mostly(mu))  # Σ w_i q_i = 1: z ≤ qᵀ(V_c − b)
         values = unit_policy_values(table, policy_of(mu, dual.probabilities(np.arange(S))))
-        z = float(((values[1:] - thresholds) / w).min())
+        z = float(vertex.columns[-1])
+        shortfall = (w * z - (values[1:] - thresholds)).max()
         gap = (q @ (bound[1:] - thresholds) - z) / max(1.0, q.sum())
-        residual = float(max(np.abs(flow @ mu.ravel() - rho).max(), abs(gap), abs(w @ q - 1.0)))
+        residual = float(max(np.abs(flow @ mu.ravel() - rho).max(), shortfall, abs(gap), abs(w @ q - 1.0)))
         if residual <= _TOLERANCE * H:
             return z * float(widths.min()), residual
         worst = min(worst, residual)
@@ -175,6 +179,11 @@ def _flow(table: Table) -> scipy.sparse.csc_array:
 def _columns_of(policy: TabularPolicy) -> NDArray[np.int64]:
     """The columns μ(s, π(s)) of a deterministic policy, ``(S,)``."""
     return np.asarray(np.arange(len(policy.table)) * policy.num_actions + policy.table)
+
+
+def _mostly(mu: Array) -> TabularPolicy:
+    """The action μ takes most often in each state: where policy iteration should start."""
+    return TabularPolicy.deterministic(mu.argmax(axis=1), mu.shape[1])
 
 
 def _untrusted(what: str, residual: float, limit: float) -> NumericalError:

@@ -143,8 +143,11 @@ def best_policy(table: Table, mixing: Array, start: TabularPolicy | None = None)
             f"policy iteration did not settle in {_MAX_IMPROVEMENTS} rounds at gamma = {table.gamma}: "
             "values of size H lose the digits that tell its actions apart; use a smaller gamma."
         )
-    lowest = TabularPolicy.deterministic((best[:, None] - Q <= tie).argmax(axis=1), A)
-    return lowest, unit_policy_values(table, lowest)
+    lowest = (best[:, None] - Q <= tie).argmax(axis=1)
+    policy = TabularPolicy.deterministic(lowest, A)
+    if np.any(lowest != actions):
+        V = _Chain(table, policy).values(u)
+    return policy, np.asarray(start_distribution(table) @ V)
 
 
 def start_distribution(table: Table) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table as RichTable
 
@@ -16,15 +17,15 @@ _MOST_MEMBERS = 6
 
 
 def number(x: float | None) -> str:
-    """Six significant digits, or a dash."""
-    return "–" if x is None else f"{x:.6g}"
+    """Four significant digits, or a dash: tables must fit eighty columns."""
+    return "–" if x is None else f"{x:.4g}"
 
 
 def print_solution(console: Console, solution: Solution, check: Mapping[str, Any] | None = None) -> None:
     """The answer first, then the table, the members, and what to keep in mind."""
     problem = solution.problem
     colour = {Status.SOLVED: "green", Status.INFEASIBLE: "red"}.get(solution.status, "yellow")
-    console.print(f"[bold]{problem.name}[/bold]: [{colour}]{solution.status.value}[/{colour}]. {solution.message}.")
+    console.print(f"[bold]{problem.name}[/bold]: [{colour}]{solution.status.value}[/{colour}]. {_sentence(solution.message)}")
     if solution.max_slack is not None:
         console.print(f"The largest reachable slack is {number(solution.max_slack)} (negative: nothing is feasible).")
     if solution.mixture is None:
@@ -45,11 +46,15 @@ def print_solution(console: Console, solution: Solution, check: Mapping[str, Any
         console.print(f"Note: {remark}.")
 
 
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + "."
+
+
 def _answer_table(solution: Solution, check: Mapping[str, Any] | None) -> RichTable:
-    table = RichTable(title="The policy, in your units")
+    table = RichTable(title="The policy, in your units", box=SIMPLE_HEAD)
     columns = ["quantity", "wanted", "estimate", "likely range", "slack", "price"]
     if check is not None:
-        columns += ["true value", "true optimum"]
+        columns += ["truth", "optimum"]
     for column in columns:
         table.add_column(column, justify="left" if column in ("quantity", "wanted") else "right")
     row = ["reward", "largest", number(solution.value), "", "", ""]
@@ -57,7 +62,7 @@ def _answer_table(solution: Solution, check: Mapping[str, Any] | None) -> RichTa
         row += [number(check["value"]), number(check["optimum"]["value"])]
     table.add_row(*row)
     for i, c in enumerate(solution.constraints):
-        limits = "" if c.low is None else f"{number(c.low)} … {number(c.high)}"
+        limits = "" if c.low is None else f"{number(c.low)} to {number(c.high)}"
         row = [c.name, f"{c.sense} {number(c.threshold)}", number(c.value), limits, number(c.slack)]
         row.append(number(solution.multipliers[i]))
         if check is not None:
@@ -71,7 +76,7 @@ def _members_table(solution: Solution) -> RichTable:
     title = (
         f"A mixture of {len(order)} polic{'y' if len(order) == 1 else 'ies'}, one drawn at the start of each episode"
     )
-    table = RichTable(title=title)
+    table = RichTable(title=title, box=SIMPLE_HEAD)
     table.add_column("weight", justify="right")
     table.add_column("reward", justify="right")
     for c in solution.constraints:
@@ -96,7 +101,7 @@ def print_exact(console: Console, problem: CMDP, answer: ExactAnswer) -> None:
         )
         return
     console.print(f"[bold]{problem.name}[/bold]: optimal value {number(answer.value)} (discounted total).")
-    table = RichTable()
+    table = RichTable(box=SIMPLE_HEAD)
     for column in ("constraint", "wanted", "value", "price (reward per unit of threshold)"):
         table.add_column(column, justify="left" if column in ("constraint", "wanted") else "right")
     rows = zip(

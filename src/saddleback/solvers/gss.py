@@ -2,7 +2,7 @@
 
     DataCollection-GSS:  (s_t, a_t) ~ ρ*,  s'_t ~ P(·|s_t, a_t),  t = 1 … N      (so n ~ Multinomial(N, ρ*) samples a pair)
 
-    Λ = Σ_x n_x φ_x φ_xᵀ + λ_reg I                 (features scaled so that each one's largest value on C is 1)
+    Λ = Σ_x n_x φ_x φ_xᵀ + λ_reg I                 (features scaled so that their largest value on C is 1)
     θ⁰ = 0;  repeat until z settles:
         V^i     = max_a ⟨φ, θ^i⟩
         z^i(x)  = □(x) + γ (P̂V^i)(x),   x ∈ C
@@ -14,7 +14,7 @@ The paper regresses the reward and the transitions apart; both regressions share
 *Ridge.* Shrinkage moves a prediction by |⟨φ, λ_reg Λ⁻¹θ⟩| ≤ √λ_reg ‖θ‖ ‖φ‖_{Λ⁻¹}, noise moves it by about σ‖φ‖_{Λ⁻¹}. With
 the customary λ_reg = 1 the bias exceeds the noise as soon as ‖θ‖ > σ, which is the rule for θ ~ H; at 10⁻⁶ it is a
 thousandth of that, and directions without samples are still held at zero. The scaling keeps the answer free of the
-units of the features.
+unit of the features.
 
 *No contraction.* The regression may expand (its Lebesgue constant exceeds one), so V^i need not converge. Sweeps are
 capped and growth is detected; either is an error, never a policy. The stopping rule is in
@@ -117,8 +117,7 @@ def sampled_part(design: Design, counts: NDArray[np.int64]) -> Design:
 def ridge(features: Array, counts: NDArray[np.int64], regularization: float) -> Array:
     """The matrix ``(d, c)`` of z ↦ Λ⁻¹ Σ_x n_x φ_x z(x), by QR of (√n Φ; √λ_reg I): Λ itself is never formed."""
     c, d = features.shape
-    largest = np.abs(features).max(axis=0)
-    scale = np.where(largest > 0, largest, 1.0)
+    scale = float(np.abs(features).max()) or 1.0
     root = np.sqrt(counts.astype(np.float64))[:, None]
     Q, R = np.linalg.qr(np.vstack([root * (features / scale), np.sqrt(regularization) * np.eye(d)]))
-    return np.asarray(scipy.linalg.solve_triangular(R, (root * Q[:c]).T) / scale[:, None])
+    return np.asarray(scipy.linalg.solve_triangular(R, (root * Q[:c]).T) / scale)

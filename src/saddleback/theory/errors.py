@@ -127,16 +127,19 @@ def num_grid_points(resolution: int, num_constraints: int = 1) -> int:
     return math.comb(resolution + num_constraints, num_constraints)
 
 
-def best_split(num_samples: int, *errors: ErrorBound) -> Split:
-    """T and M = ⌊N/T⌋ for N = ``num_samples`` a pair, T on a grid of 240 steps a factor apart, of least largest error.
+def best_split(num_samples: int, *errors: ErrorBound, most_iterations: int | None = None) -> Split:
+    """T and M = ⌊N/T⌋, for N = ``num_samples`` a pair, whose largest error is least; T on a logarithmic grid.
 
-    Give both errors where solver and evaluator read one buffer; call it for each where they have their own.
+    Give both errors where solver and evaluator read one buffer; call it for each where they have their own. The tabular
+    bounds have no condition on M and always prefer M = 1; ``most_iterations`` limits T, which costs time.
     """
-    require(num_samples >= 1, "samples", "must be at least 1 a pair", num_samples, "draw more samples")
+    N = num_samples
+    most = N if most_iterations is None else min(N, most_iterations)
+    require(N >= 1, "samples", "must be at least 1 a pair", N, "draw more samples")
+    require(most >= 1, "most_iterations", "must be at least 1", most, "leave it out for no limit")
     require(len(errors) >= 1, "errors", "must hold at least one bound", 0, "pass f_mdp, f_eva or both")
-    candidates = np.unique(np.rint(np.geomspace(1, num_samples, 241)).astype(np.int64)).tolist()
-    splits = [Split(T, num_samples // T, max(f(T, num_samples // T) for f in errors)) for T in candidates]
-    return min(splits, key=lambda split: split.error)
+    candidates = np.unique(np.rint(np.geomspace(1, most, 241)).astype(np.int64)).tolist()
+    return min((Split(T, N // T, max(f(T, N // T) for f in errors)) for T in candidates), key=lambda s: s.error)
 
 
 def _kappa(T: int, M: int, gamma: float, Gamma: float, size: int, n: int, delta: float) -> float:

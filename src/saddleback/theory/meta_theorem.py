@@ -11,7 +11,7 @@ to [0, H], b' ≤ H. F(x) = max{V_r : V_c ≥ x} is concave and non-increasing. 
 estimated values of π_k, v̄ for averages over k, and b̃ = b' + f_mdp + f_eva.
 
 1. *One round.* Compare π_k with a policy that reaches F(b̃), if b̃ ≤ b + ζ. The solver is f_mdp(1+λ_k)-optimal for
-   r + λ_k c and the evaluator errs by f_eva at most, so F(b̃) − v_{r,k} ≤ λ_k (V̂_k − b') + f_mdp: the three errors that
+   r + λ_k c and the evaluator errs by f_eva at most, so F(b̃) − v_{r,k} ≤ λ_k (V̂_k − b') + f_mdp: the two errors that
    λ_k multiplies are what b̃ was moved by.
 2. *Reward.* The projection is non-expansive, so λ_{k+1}² ≤ λ_k² − 2ηλ_k(V̂_k − b') + η²H²; with λ_0 = 0 the mean of
    λ_k(V̂_k − b') is at most ηH²/2. (If b' < 0 then λ stays at 0 and the mean is 0.) Hence F(b̃) − v̄_r ≤ f_mdp + ηH²/2,

@@ -9,7 +9,7 @@ from saddleback.errors import InputError, require
 MEMORY_LIMIT = 4 << 30
 """Bytes a problem of the zoo may take before it is refused."""
 
-_BYTES_PER_ENTRY = 64  # of P at the peak, the sampler included (measured: 44 for random-linear, 55 for garnet)
+_BYTES_PER_ENTRY = 64  # at the peak, the sampler included (measured: 40 to 55)
 
 
 def whole(name: str, value: int, low: int, high: int | None = None) -> None:
@@ -44,12 +44,12 @@ def discount(gamma: float) -> None:
 
 
 def memory(name: str, entries: int, remedy: str) -> None:
-    """Refuse a table whose ``entries`` of P would take more than ``MEMORY_LIMIT``."""
+    """Refuse a table whose ``entries`` (of P, and per pair of features and signals) would exceed ``MEMORY_LIMIT``."""
     need = entries * _BYTES_PER_ENTRY
     if need > MEMORY_LIMIT:
         raise InputError(
             name,
             f"must give a table of at most {MEMORY_LIMIT / 2**30:.0f} GiB",
-            f"{entries:.3g} transition probabilities, about {need / 2**30:.3g} GiB",
+            f"{entries:.3g} numbers, about {need / 2**30:.3g} GiB",
             remedy,
         )

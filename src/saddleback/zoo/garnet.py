@@ -42,7 +42,7 @@ def garnet(
     whole("constraints", m, 1)
     whole("seed", seed, 0)
     discount(gamma)
-    memory("states", S * A * successors, "use fewer states, actions or successors")
+    memory("states", S * A * (successors + m + 2), "use fewer states, actions or successors")
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     indices = _distinct_columns(S * A, S, successors, rng)
     chance = rng.standard_exponential((S * A, successors))

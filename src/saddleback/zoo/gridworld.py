@@ -23,7 +23,7 @@ MOVES = np.array([[0, 1], [1, 0], [0, -1], [-1, 0]])  # (dx, dy): up, right, dow
 
 
 def gridworld(
-    *, width: int = 7, height: int = 5, slip: float = 0.1, limit: float = 1.0, gamma: float = 0.95
+    *, width: int = 7, height: int = 5, slip: float = 0.1, limit: float = 1.0, gamma: float = 0.9
 ) -> Instance:
     """Reach the goal across or around a lake.
 

@@ -51,7 +51,7 @@ def random_linear(
     number("measure_concentration", measure_concentration, 0.0, 1e6, open_low=True)
     whole("seed", seed, 0)
     discount(gamma)
-    memory("states", S * A * S, "use fewer states or actions, or a garnet, whose table is sparse")
+    memory("states", S * A * (S + d + m + 2), "use fewer states or actions, or a garnet, whose table is sparse")
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     phi = rng.dirichlet(np.full(d, feature_concentration), size=S * A)  # φ, (S·A, d)
     mu = rng.dirichlet(np.full(S, measure_concentration), size=d)  # μ, (d, S)

@@ -29,7 +29,7 @@ PACKET = 8000  # bits
 NOISE_DBM = -174.0 + 10 * math.log10(BANDWIDTH) + 10.0  # thermal noise at 290 K over the band, noise figure 10 dB
 LOSS_AT_1M = 31.2  # dB, free space at 868 MHz
 LOSS_EXPONENT = 3.3  # near the ground
-POWERS = (0.0, 1.0, 4.0, 16.0)  # mW
+POWERS = (0.0, 1.0, 4.0, 10.0)  # mW
 CHANNELS = ("deep fade", "fair", "good")
 GAINS = (0.2, 1.0, 3.0)  # of the power, relative to the path gain
 CHANNEL_STEP = np.array([[0.7, 0.3, 0.0], [0.15, 0.7, 0.15], [0.0, 0.3, 0.7]])
@@ -37,7 +37,7 @@ CHANNEL_START = np.array([0.25, 0.5, 0.25])  # the chain's stationary distributi
 
 
 def wireless(
-    *, capacity: int = 10, arrivals: float = 1.5, budget: float = 0.12, distance: float = 320.0, gamma: float = 0.95
+    *, capacity: int = 10, arrivals: float = 1.5, budget: float = 0.12, distance: float = 320.0, gamma: float = 0.9
 ) -> Instance:
     """Transmit as many packets as the energy budget allows.
 

@@ -1,0 +1,79 @@
+"""Every entry of every BY_NAME against the contract shipped in saddleback.testing, and contracts that can fail."""
+
+import numpy as np
+import pytest
+
+from saddleback import testing
+from saddleback.designs import BY_NAME as DESIGNS
+from saddleback.duals import BY_NAME as DUALS
+from saddleback.evaluators import BY_NAME as EVALUATORS
+from saddleback.evaluators import LSPE
+from saddleback.features import FeatureFunction, FeatureMatrix, OneHot
+from saddleback.oracles import InteractiveSolver, Interval, Proposal
+from saddleback.policy import TabularPolicy
+from saddleback.solvers import BY_NAME as SOLVERS
+from saddleback.solvers import TABULAR
+from saddleback.zoo import make
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_solver(name):
+    solver = SOLVERS[name]()
+    if isinstance(solver, InteractiveSolver):
+        testing.check_interactive_solver(solver)
+    else:
+        testing.check_solver(solver, tabular=name in TABULAR)
+
+
+@pytest.mark.parametrize("name", EVALUATORS)
+def test_evaluator(name):
+    testing.check_evaluator(EVALUATORS[name](), tabular=name.startswith("tabular"))
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_design(name):
+    testing.check_design(DESIGNS[name](), tabular=name == "full")
+
+
+def test_duals():
+    assert set(DUALS) == {"projected-descent"}
+    testing.check_dual(DUALS["projected-descent"](np.array([0.3]), 10.0, 0.1, 500), 1)
+    testing.check_dual(DUALS["projected-descent"](np.array([0.3, 0.2]), 10.0, 0.1, 500), 2)
+
+
+def test_features():
+    rng = np.random.default_rng(0)
+    testing.check_features(OneHot(4, 3), np.arange(4))
+    testing.check_features(FeatureMatrix(rng.random((4, 3, 2))), np.arange(4))
+    square = FeatureFunction(lambda s, a: np.column_stack([s[:, 0] ** 2, a * s[:, 0]]), 2, 3)
+    testing.check_features(square, rng.random((7, 1)))
+    testing.check_features(make("hard-instance", dim=8).problem.features, np.arange(4))
+    testing.check_features(make("hard-instance", dim=40).problem.features, np.arange(4))
+
+
+class Lazy:
+    def solve(self, problem, buffer, mixing):
+        return [TabularPolicy.deterministic(np.zeros(5), 3) for _ in mixing]
+
+
+class Boastful(LSPE):
+    def evaluate(self, problem, buffer, policy):
+        return super().evaluate(problem, buffer, policy) * 0.5
+
+    def interval(self, problem, buffer, policy, confidence):
+        values = self.evaluate(problem, buffer, policy)
+        return Interval(values, values)
+
+
+class Endless:
+    def propose(self, steps):
+        return Proposal((1.0,), None, False)
+
+
+def test_the_contracts_can_fail():
+    with pytest.raises(AssertionError, match="below the optimum"):
+        testing.check_solver(Lazy(), tolerance=1e-3)
+    with pytest.raises(AssertionError, match="too far from the truth"):
+        testing.check_evaluator(Boastful())
+    with pytest.raises(AssertionError, match="must end"):
+        testing.check_dual(Endless(), 1, 100)

@@ -1,0 +1,51 @@
+"""The private reference solver against a dense LP, a direct solve and itself on the other side of its size limit."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from zoo_checks import most_slack
+from zoo_checks import optimum as lp_optimum
+
+from saddleback.zoo import _reference, make
+
+
+@settings(derandomize=True, deadline=None, max_examples=25)
+@given(seed=st.integers(0, 10**6), gamma=st.floats(0, 0.95), S=st.integers(1, 12), A=st.integers(1, 4))
+def test_optimum_against_the_lp(seed: int, gamma: float, S: int, A: int) -> None:
+    table = make("garnet", states=S, actions=A, successors=min(S, 3), gamma=gamma, seed=seed).table
+    assert table is not None
+    policy = _reference.optimum(table.P, table.reward.ravel(), gamma)
+    V = _reference.evaluate(table.P, table.reward.reshape(-1, 1), gamma, policy)[:, 0]
+    # both are accurate to 1e-10 of H ≤ 20
+    assert table.rho @ V == pytest.approx(lp_optimum(table, constrained=False).value, abs=2e-9)
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.9, 0.999])
+def test_sweeps_equal_direct_solves(monkeypatch: pytest.MonkeyPatch, gamma: float) -> None:
+    for name in ("wireless", "garnet", "gridworld"):
+        direct = make(name, gamma=gamma).known
+        with monkeypatch.context() as patch:
+            patch.setattr(_reference, "_DENSE", 0)
+            swept = make(name, gamma=gamma).known
+        assert swept == pytest.approx(
+            direct, rel=1e-9, abs=1e-9 / (1 - gamma)
+        )  # of H, a thousand times the stated 1e-12
+
+
+def test_ties_go_to_the_lowest_action() -> None:
+    """An empty queue sends nothing at any power, and the cheapest is the first."""
+    table = make("wireless").table
+    assert table is not None
+    policy = _reference.optimum(table.P, table.reward.ravel(), table.gamma)
+    assert list(policy[:3]) == [0, 0, 0]
+    assert policy[3] == 2  # one packet in a deep fade takes 4 mW; 10 mW would do no better
+
+
+@settings(derandomize=True, deadline=None, max_examples=25)
+@given(seed=st.integers(0, 10**6), m=st.integers(2, 5))
+def test_several_midway_thresholds_can_be_met_together(seed: int, m: int) -> None:
+    table = make("garnet", states=8, actions=3, successors=3, constraints=m, seed=seed).table
+    assert table is not None
+    assert most_slack(table) > 1e-6

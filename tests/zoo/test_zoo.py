@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from zoo_checks import fit, most_slack, optimum
+
+from saddleback.errors import InputError
+from saddleback.problem import CMDP
+from saddleback.zoo import BY_NAME, Instance, describe, make
+
+SMALL = {"random-linear": {"states": 40}}  # of the LP only: at 200 states a dense P keeps HiGHS busy for seconds
+DOCS = Path(__file__).parents[2] / "docs" / "zoo.md"
+
+
+def small(name: str) -> Instance:
+    return make(name, **SMALL.get(name, {}))
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_instance_is_whole(name: str) -> None:
+    instance = make(name)
+    problem, table = instance.problem, instance.table
+    assert table is not None
+    assert instance.name == problem.name == table.name == name
+    assert isinstance(problem, CMDP) and instance.summary
+    assert problem.num_states == table.num_states == instance.simulator.states.num
+    assert problem.num_actions == table.num_actions
+    # transition probabilities of at most a few hundred successors: 1e-13 is hundreds of roundings
+    np.testing.assert_allclose(np.asarray(table.P.sum(axis=1)).ravel(), 1.0, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(problem.user_thresholds(), table.thresholds, rtol=1e-12)
+    states, actions = problem.pairs()
+    u = problem.utilities(states, actions)
+    assert u.shape == (len(states), 1 + problem.num_constraints) and np.all((u >= 0) & (u <= 1))
+    if problem.state_names is not None:
+        assert len(set(problem.state_names)) == problem.num_states
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_the_constraint_binds_and_can_be_met(name: str) -> None:
+    instance = small(name)
+    table, known = instance.table, instance.known
+    assert table is not None
+    constraint = table.names[0]
+    sign = 1.0 if table.senses[0] == ">=" else -1.0
+    b, c = table.thresholds[0], table.constraints[0]
+    assert sign * (known[f"unconstrained_{constraint}"] - b) < 0 < sign * (known[f"best_{constraint}"] - b)
+
+    constrained, free = optimum(table), optimum(table, constrained=False)
+    assert constrained.multipliers[0] > 1e-3
+    assert constrained.value < free.value - 1e-3
+    # HiGHS drops coefficients below 1e-9: with a thousand pairs, H = 20 and values below 62 that is less than 1e-5
+    assert free.value == pytest.approx(known["unconstrained_value"], rel=1e-5)
+    best = sign * optimum(table, sign * c, constrained=False).value
+    assert best == pytest.approx(known[f"best_{constraint}"], rel=1e-5, abs=1e-6)
+    assert most_slack(table) == pytest.approx(known["zeta"], rel=1e-5)
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_samples_follow_the_table(name: str) -> None:
+    """Pearson's test on 8 pairs of 50,000 samples, each at 1e-7: a false-alarm rate below 1e-6."""
+    instance = make(name)
+    table = instance.table
+    assert table is not None
+    rng = np.random.default_rng(np.random.SeedSequence(11))
+    rows = rng.choice(table.P.shape[0], size=8, replace=False)
+    p_values, crossed = [], []
+    for i, row in enumerate(rows):
+        s, a = divmod(int(row), table.num_actions)
+        drawn = instance.simulator.sample(np.full(50_000, s), np.full(50_000, a), rng).next_states
+        counts = np.bincount(drawn, minlength=table.num_states)
+        p_values.append(fit(counts, table.P[[row]].toarray()[0]))
+        other = table.P[[rows[i - 1]]].toarray()[0]
+        if np.abs(other - table.P[[row]].toarray()[0]).sum() > 0.05:
+            crossed.append(fit(counts, other))
+    assert min(p_values) > 1e-7
+    assert crossed and max(crossed) < 1e-7  # the control: another pair's row is told apart
+    assert instance.simulator.num_queries == 8 * 50_000
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_parameters_are_described(name: str) -> None:
+    rows = describe(name)
+    assert rows and all(row.doc for row in rows)
+    assert [row.name for row in rows] == list(BY_NAME[name].__kwdefaults__)
+    documented = DOCS.read_text().split(f"## {name}\n")[1].split("\n## ")[0]
+    for row in rows:
+        assert re.search(rf"`{row.name}` \| {re.escape(_in_docs(row.default))} \|", documented), row
+
+
+def _in_docs(default: object) -> str:
+    return "none" if default is None else str(default)
+
+
+def test_docs_give_the_optima_of_the_defaults() -> None:
+    """The table of answers in docs/zoo.md, to its four decimals."""
+    stated = {
+        name: (float(value), float(multiplier))
+        for name, value, multiplier in re.findall(
+            r"^\| `([a-z-]+)` \| .* \| ([\d.]+) \| ([\d.]+) \|$", DOCS.read_text(), re.M
+        )
+    }
+    assert list(stated) == list(BY_NAME)
+    for name, (value, multiplier) in stated.items():
+        table = make(name).table
+        assert table is not None
+        answer = optimum(table)
+        assert answer.value == pytest.approx(value, abs=6e-5)
+        assert answer.multipliers[0] == pytest.approx(multiplier, abs=6e-5)
+
+
+def test_strings_are_converted() -> None:
+    instance = make("wireless", budget="0.2", capacity="4", gamma=np.float64(0.9))
+    assert instance.problem.num_states == 15
+    assert instance.problem.user_thresholds()[0] == pytest.approx(2.0)
+    assert make("hard-instance", threshold=None).problem.user_thresholds()[0] == pytest.approx(4.0)
+    assert make("hard-instance", threshold="3.5", dim=np.int64(6)).problem.user_thresholds()[0] == 3.5
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "words"),
+    [
+        ("maze", {}, ["`problem`", "'maze'", "wireless, gridworld, queue, garnet, random-linear, hard-instance"]),
+        ("wireless", {"power": 3}, ["`power`", "must be a parameter of wireless", "capacity=10", "budget=0.12"]),
+        ("wireless", {"capacity": "many"}, ["`capacity`", "a whole number", "'many'", "capacity=10"]),
+        ("wireless", {"capacity": "4.5"}, ["`capacity`", "a whole number"]),
+        ("wireless", {"capacity": 4.0}, ["`capacity`", "a whole number", "4.0"]),
+        ("wireless", {"capacity": True}, ["`capacity`", "a whole number", "True"]),
+        ("wireless", {"budget": [1]}, ["`budget`", "must be a number", "[1]"]),
+        ("wireless", {"budget": "nan"}, ["`budget`", "must be a number", "'nan'"]),
+        ("wireless", {"budget": None}, ["`budget`", "must be a number", "None"]),
+        ("wireless", {"budget": -1}, ["`budget`", "[0, inf)", "-1", "budget=0.12"]),
+        ("wireless", {"gamma": 1.0}, ["`gamma`", "[0, 1)", "1.0"]),
+        ("wireless", {"capacity": 10**6}, ["`capacity`", "4 GiB", "fewer packets"]),
+        ("wireless", {"distance": 0.5}, ["`distance`", "[1, inf)"]),
+        ("gridworld", {"slip": 1.5}, ["`slip`", "[0, 1]", "1.5"]),
+        ("gridworld", {"width": 2}, ["`width`", "at least 3"]),
+        ("queue", {"arrival": -0.1}, ["`arrival`", "[0, 1]"]),
+        ("queue", {"capacity": 0}, ["`capacity`", "at least 1"]),
+        ("garnet", {"successors": 60}, ["`successors`", "at most 50", "60"]),
+        ("garnet", {"seed": -1}, ["`seed`", "at least 0"]),
+        ("garnet", {"constraints": 0}, ["`constraints`", "at least 1"]),
+        ("garnet", {"states": 10**9}, ["`states`", "GiB", "fewer"]),
+        ("random-linear", {"states": 10**5}, ["`states`", "GiB", "5e+10"]),
+        ("random-linear", {"feature_concentration": 0}, ["`feature_concentration`", "(0, 1e+06]"]),
+        ("random-linear", {"dim": "0"}, ["`dim`", "at least 1"]),
+        ("hard-instance", {"dim": 5}, ["`dim`", "at least 6 and at most 66"]),
+        ("hard-instance", {"gamma": 0.0}, ["`gamma`", "(0, 1)"]),
+        ("hard-instance", {"zeta": 0.0}, ["`zeta`", "(0, 4.5]"]),
+        ("hard-instance", {"delta": 0.2}, ["`delta`", "[0, 0.1]", "min(γ, 1−γ)"]),
+        ("hard-instance", {"threshold": 0.4}, ["`threshold`", "[0.5, 5.73256]", "min(γH−ζ, ζ+γ/(1−γ²−γΔ))"]),
+        ("hard-instance", {"threshold": 6.0}, ["`threshold`", "[0.5, 5.73256]"]),
+    ],
+)
+def test_bad_parameters_are_named(name: str, parameters: dict[str, object], words: list[str]) -> None:
+    with pytest.raises(InputError) as caught:
+        make(name, **parameters)
+    for word in words:
+        assert word in str(caught.value)
+    assert caught.value.exit_code == 2
