@@ -1,6 +1,7 @@
 """DataCollection and the seam ``expect``."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -13,8 +14,9 @@ from saddleback.design import full_design
 from saddleback.errors import InputError, SimulatorError
 from saddleback.features import FeatureFunction
 from saddleback.policy import GreedyPolicy, soft_maximum
-from saddleback.problem import CMDP, BoxStates, Constraint, FiniteStates, Start
+from saddleback.problem import CMDP, Constraint, Start
 from saddleback.simulator import BLOCK, GenerativeModel, Stream
+from saddleback.spaces import BoxStates, FiniteStates
 
 universal = settings(derandomize=True, deadline=None, max_examples=20)
 
@@ -57,11 +59,11 @@ def test_parametric_values_agree_with_arrays(seed, whole):
 
 
 def test_remembering_the_last_maximum_changes_nothing():
-    _, problem, buffer = setup()
+    _, _problem, buffer = setup()
     rng = np.random.default_rng(0)
     thetas = [rng.random(4) for _ in range(5)]
-    chain = [buffer.expect(0, MaxDifference(b, a)) for a, b in zip(thetas, thetas[1:], strict=False)]
-    for (a, b), seen in zip(zip(thetas, thetas[1:], strict=False), chain, strict=True):
+    chain = [buffer.expect(0, MaxDifference(b, a)) for a, b in itertools.pairwise(thetas)]
+    for (a, b), seen in zip(itertools.pairwise(thetas), chain, strict=True):
         fresh = dataclasses.replace(buffer)
         np.testing.assert_array_equal(fresh.expect(0, MaxDifference(b, a)), seen)
 
@@ -80,7 +82,7 @@ def test_uneven_counts():
 
 
 def test_empirical_model_is_the_mean_over_batches():
-    table, _, buffer = setup(N=40, T=10)
+    _table, _, buffer = setup(N=40, T=10)
     V = np.random.default_rng(1).random(len(buffer.support))
     mean = np.mean([buffer.expect(t, V) for t in range(10)], axis=0)
     np.testing.assert_allclose(buffer.empirical_model() @ V, mean, atol=1e-14)

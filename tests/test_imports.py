@@ -23,6 +23,7 @@ SOURCE = Path(saddleback.__file__).parent
 
 ORDER: list[set[str]] = [
     {"errors", "_version"},
+    {"spaces"},
     {"problem"},
     {"simulator", "policy"},
     {"design"},

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saddleback.errors import InputError
-from saddleback.problem import CMDP, BoxStates, Constraint, FiniteStates, Start
+from saddleback.problem import CMDP, Constraint, Start
+from saddleback.spaces import BoxStates, FiniteStates
 
 
 def make(**changes):

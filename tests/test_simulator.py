@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from saddleback.errors import SimulatorError
-from saddleback.problem import BoxStates, FiniteStates
 from saddleback.simulator import GenerativeModel, Sampler, Stream, generator
+from saddleback.spaces import BoxStates, FiniteStates
 
 STATES = np.array([0, 1, 2])
 ACTIONS = np.array([1, 0, 1])

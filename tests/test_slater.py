@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from helpers import random_table
 
+from helpers import random_table
 from saddleback.exact import best_policy, policy_values, solve_exactly
 from saddleback.framework import Oracle
 from saddleback.oracles import Interval
@@ -51,6 +51,6 @@ def test_three_verdicts():
 
 def test_verdict_boundaries():
     reach = np.zeros(1)
-    assert Slater(0.0, 0.0, 0.0, reach).verdict is Verdict.FEASIBLE
-    assert Slater(0.0, -1e-9, 0.0, reach).verdict is Verdict.UNDECIDED
-    assert Slater(-1.0, -2.0, -1e-9, reach).verdict is Verdict.INFEASIBLE
+    assert Slater(0.0, 0.0, 0.0, reach, reach).verdict is Verdict.FEASIBLE
+    assert Slater(0.0, -1e-9, 0.0, reach, reach).verdict is Verdict.UNDECIDED
+    assert Slater(-1.0, -2.0, -1e-9, reach, reach).verdict is Verdict.INFEASIBLE

@@ -4,14 +4,15 @@ import dataclasses
 
 import numpy as np
 import pytest
-from helpers import random_table
 
+from helpers import random_table
 from saddleback import InputError, Status, Table, solve, zoo
 from saddleback.buffer import collect
 from saddleback.exact import mixture_values, policy_values, solve_exactly
-from saddleback.problem import CMDP, Constraint, FiniteStates, Start
+from saddleback.problem import CMDP, Constraint, Start
 from saddleback.setup import Choices, prepare
 from saddleback.simulator import GenerativeModel, Stream
+from saddleback.spaces import FiniteStates
 
 
 def with_threshold(table, b):
@@ -25,7 +26,14 @@ def with_threshold(table, b):
 def test_zoo_problems_are_solved_nearly(name):
     """Literal relaxed solves: within 10 % of H of the optimum, and the constraint within 5 % of H."""
     instance = zoo.make(name)
-    solution = solve(instance.problem, instance.simulator, samples=600_000, iterations=400, seed=1)
+    solution = solve(
+        instance.problem,
+        instance.simulator,
+        samples=600_000,
+        iterations=400,
+        seed=1,
+        batch_size=1 if instance.table.phi is None else 16,
+    )
     assert solution.status is Status.SOLVED
     problem = instance.problem
     truth = problem.unit_values_of(mixture_values(instance.table, solution.mixture))
@@ -107,7 +115,13 @@ def test_strict_is_safer_than_relaxed():
     values = {}
     for mode in ("relaxed", "strict"):
         s = solve(
-            instance.problem, instance.simulator, samples=1_000_000, feasibility=mode, iterations=4000, seed=2
+            instance.problem,
+            instance.simulator,
+            samples=600_000,
+            feasibility=mode,
+            iterations=2000,
+            seed=2,
+            resolution=200,
         )
         values[mode] = mixture_values(instance.table, s.mixture)
         assert s.status is Status.SOLVED
@@ -128,9 +142,7 @@ def test_error_by_hand_sets_the_theorems_target():
     instance = zoo.make("garnet")
     b = instance.problem.thresholds[0]
     for mode, target in (("relaxed", b - 0.2), ("strict", b + 0.4)):
-        s = solve(
-            instance.problem, instance.simulator, samples=200_000, error=0.1, iterations=50, feasibility=mode
-        )
+        s = solve(instance.problem, instance.simulator, samples=200_000, error=0.1, iterations=50, feasibility=mode)
         assert s.settings["target"] == pytest.approx([target])
         assert any("given by hand" in r for r in s.remarks)
 
@@ -179,7 +191,7 @@ def test_user_units():
 
 def test_several_constraints():
     instance = zoo.make("garnet", constraints=3)
-    s = solve(instance.problem, instance.simulator, samples=600_000, iterations=600)
+    s = solve(instance.problem, instance.simulator, samples=600_000, iterations=300, resolution=40)
     assert s.status is Status.SOLVED
     truth = instance.problem.unit_values_of(mixture_values(instance.table, s.mixture))
     assert np.all(instance.problem.thresholds - truth[1:] <= 0.05 * instance.problem.horizon)
@@ -203,9 +215,7 @@ def test_observed_rewards_end_to_end():
     S, A = table.num_states, table.num_actions
     bonus = np.linspace(0, 1, S)
     expected = (table.P @ bonus).reshape(S, A)
-    known = Table.of(
-        table.P, expected, table.constraints, table.thresholds, gamma=table.gamma, rho=table.rho
-    )
+    known = Table.of(table.P, expected, table.constraints, table.thresholds, gamma=table.gamma, rho=table.rho)
     inner = table.simulator()
 
     def sample(states, actions, rng):
@@ -230,7 +240,7 @@ def test_observed_rewards_end_to_end():
 def test_hard_instance_from_samples():
     """d = 12 through its argmax oracle: the constraint nearly holds and the reward is near V*."""
     instance = zoo.make("hard-instance", dim=12)
-    s = solve(instance.problem, instance.simulator, samples=2_000_000, iterations=2000)
+    s = solve(instance.problem, instance.simulator, samples=2_000_000, iterations=1000, batch_size=100, resolution=50)
     truth = s.mixture.weights @ np.array([instance.true_values(p) for p in s.mixture.members])
     H = instance.problem.horizon
     assert truth[0] >= instance.known["value"] - 0.05 * H

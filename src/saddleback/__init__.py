@@ -15,11 +15,12 @@ from saddleback._version import __version__
 from saddleback.errors import InputError, NumericalError, SaddlebackError, SimulatorError, StorageError
 from saddleback.features import FeatureFunction, FeatureMatrix, OneHot
 from saddleback.policy import GreedyPolicy, MixturePolicy, SoftmaxPolicy, TabularPolicy
-from saddleback.problem import CMDP, BoxStates, Constraint, FiniteStates, Start
+from saddleback.problem import CMDP, Constraint, Start
 from saddleback.simulator import GenerativeModel
 from saddleback.simulators.table import Table
 from saddleback.solution import Solution, Status
 from saddleback.solve import solve
+from saddleback.spaces import BoxStates, FiniteStates
 from saddleback.storage.policy_file import load_mixture, save_mixture
 from saddleback.storage.table_file import load_table, save_table
 

@@ -27,8 +27,9 @@ from numpy.typing import NDArray
 from saddleback.design import Design
 from saddleback.errors import InputError, require
 from saddleback.policy import Policy, maximum_over_actions, soft_maximum
-from saddleback.problem import CMDP, Array, Features, States
+from saddleback.problem import CMDP
 from saddleback.simulator import BLOCK, GenerativeModel, generator
+from saddleback.spaces import Array, Features, States
 
 _FEATURE_BYTES = 1 << 30  # features of the support are kept when they fit in this much, else evaluated batch by batch
 
@@ -161,7 +162,8 @@ class Buffer:
     def tabular_shape(self, problem: CMDP) -> tuple[int, int]:
         """(S, A), after checking that the buffer holds every pair of a finite problem in the order s·A + a."""
         S, A = problem.num_states, problem.num_actions
-        if S is None or self.design.operator is not None or self.design.size != S * A:
+        full = S is not None and self.design.operator is None and self.design.size == S * A
+        if S is None or not full or not np.array_equal(self.design.states * A + self.design.actions, np.arange(S * A)):
             raise InputError(
                 "design",
                 "must be 'full' (every pair of a finite problem) for a tabular oracle",

@@ -21,7 +21,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from saddleback.errors import InputError, require
-from saddleback.problem import Actions, Array, States
+from saddleback.spaces import Actions, Array, States
 
 RANK_TOLERANCE = 1e-10
 """Relative size below which a singular value of the features (each scaled to a largest value of 1) counts as zero."""

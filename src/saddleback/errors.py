@@ -40,6 +40,12 @@ class SimulatorError(SaddlebackError):
         )
 
 
+class BudgetError(SaddlebackError):
+    """An interactive oracle ran out of simulator calls before it had what it was asked for."""
+
+    exit_code = 4
+
+
 class StorageError(SaddlebackError):
     """A file could not be read or written."""
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from saddleback.oracles import Dual, Step, round_to_grid, simplex_point
 from saddleback.policy import MixturePolicy, Policy
-from saddleback.problem import Array
+from saddleback.spaces import Array
 
 SolveReward = Callable[[Array], Policy]
 EvaluatePolicy = Callable[[Policy], Array]

@@ -20,8 +20,9 @@ import numpy as np
 from saddleback.buffer import Buffer
 from saddleback.design import Design
 from saddleback.policy import Policy
-from saddleback.problem import CMDP, Array
+from saddleback.problem import CMDP
 from saddleback.simulator import Sampler
+from saddleback.spaces import Array
 
 
 @runtime_checkable

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.errors import InputError, require
-from saddleback.problem import Actions, Array, Features, States
+from saddleback.spaces import Actions, Array, Features, States
 
 
 @runtime_checkable
@@ -147,7 +147,7 @@ class TabularPolicy(_Predict):
         """Action probabilities ``(S, A)``, each row summing to one."""
         p = np.asarray(probabilities, dtype=np.float64)
         sums = p.sum(axis=1)
-        bad = np.flatnonzero((np.abs(sums - 1) > 1e-9) | np.any(p < 0, axis=1))
+        bad = np.flatnonzero(~(np.abs(sums - 1) <= 1e-9) | ~np.all(p >= 0, axis=1))
         if bad.size:
             s = bad[0]
             raise InputError(f"probabilities[{s}]", "must be a probability vector", p[s], "normalise the row")

@@ -9,127 +9,24 @@ constraints, so a :class:`CMDP` keeps the user's units and maps them once, here,
 
 with (base, scale) = (low, high − low) for rewards and "≥", and (high, low − high) for "≤" budgets: c = 1 − cost. Column 0
 of every ``(…, 1+m)`` array is the reward, the others the constraints. :mod:`saddleback.solution` undoes the map once.
-
-States are an int array ``(n,)`` (finite spaces) or a float array ``(n, k)`` (continuous ones); actions an int array.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from saddleback.errors import InputError, require
+from saddleback.spaces import Actions, Array, Features, FiniteStates, States, StateSpace
 
-Array = NDArray[np.float64]
-States = NDArray[Any]
-Actions = NDArray[np.int64]
 SignalFunction = Callable[[States, Actions], Array]
 Sense = Literal[">=", "<="]
 
 _RANGE_SLACK = 1e-9  # of the span: how far a value may lie outside its declared range before it is refused
-
-
-@runtime_checkable
-class Features(Protocol):
-    """A feature map φ: S × A → R^d, vectorised over states.
-
-    ``all`` gives every action at once; where there are too many (or a closed form is cheaper) ``direct`` is true and
-    ``maximum`` / ``argmax`` are the only way through the actions. ``theta`` is ``(d,)`` or ``(d, k)``; ties go to the
-    lowest action index.
-    """
-
-    @property
-    def dim(self) -> int:
-        """d."""
-        ...
-
-    @property
-    def num_actions(self) -> int:
-        """A."""
-        ...
-
-    @property
-    def direct(self) -> bool:
-        """Whether ``maximum`` and ``argmax`` must be used instead of ``all``."""
-        ...
-
-    def at(self, states: States, actions: Actions) -> Array:
-        """φ(s, a), ``(n, d)``."""
-        ...
-
-    def all(self, states: States) -> Array:
-        """φ(s, ·), ``(n, A, d)``."""
-        ...
-
-    def values(self, states: States, theta: Array) -> Array:
-        """⟨φ(s, ·), θ⟩, ``(n, A)`` or ``(n, A, k)``."""
-        ...
-
-    def maximum(self, states: States, theta: Array) -> Array:
-        """max_a ⟨φ(s, a), θ⟩, ``(n,)`` or ``(n, k)``."""
-        ...
-
-    def argmax(self, states: States, theta: Array) -> Actions:
-        """The maximising action, ``(n,)``; ``theta`` is ``(d,)``."""
-        ...
-
-
-@dataclass(frozen=True)
-class FiniteStates:
-    """The states 0 … num − 1."""
-
-    num: int
-
-    def outside(self, states: States) -> NDArray[np.bool_]:
-        """Which of ``states`` do not belong to the space, ``(n,)``."""
-        return np.asarray((states < 0) | (states >= self.num))
-
-    def well_formed(self, states: States) -> str | None:
-        """What is wrong with the array as such (dtype, shape), or None."""
-        if states.ndim != 1 or states.dtype.kind not in "iu":
-            return f"must be an integer array (n,), not {states.dtype} {states.shape}"
-        return None
-
-
-@dataclass(frozen=True)
-class BoxStates:
-    """Points of R^k between ``low`` and ``high`` (infinite bounds are fine)."""
-
-    low: Array
-    high: Array
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "low", np.atleast_1d(np.asarray(self.low, dtype=np.float64)))
-        object.__setattr__(self, "high", np.atleast_1d(np.asarray(self.high, dtype=np.float64)))
-        require(
-            self.low.shape == self.high.shape and bool(np.all(self.low < self.high)),
-            "states",
-            "must have low < high in every coordinate",
-            f"{self.low} and {self.high}",
-            "give one bound per coordinate",
-        )
-
-    @property
-    def dim(self) -> int:
-        """Number of coordinates k."""
-        return int(self.low.size)
-
-    def outside(self, states: States) -> NDArray[np.bool_]:
-        """Which of ``states`` do not belong to the space, ``(n,)``; NaN counts as outside."""
-        return ~np.all((states >= self.low) & (states <= self.high), axis=1)
-
-    def well_formed(self, states: States) -> str | None:
-        """What is wrong with the array as such (dtype, shape), or None."""
-        if states.ndim != 2 or states.shape[1] != self.dim or states.dtype.kind != "f":
-            return f"must be a float array (n, {self.dim}), not {states.dtype} {states.shape}"
-        return None
-
-
-StateSpace = FiniteStates | BoxStates
 
 
 @dataclass(frozen=True)
@@ -269,10 +166,20 @@ class CMDP:
         low, high = np.array([s.low for s in signals]), np.array([s.high for s in signals])
         H = self.horizon
         b = np.array([c.threshold * (H if c.units == "per-step" else 1.0) for c in self.constraints])
+        with np.errstate(all="ignore"):
+            base, scale = np.where(up, low, high), np.where(up, high - low, low - high)
+            thresholds = (b - base[1:] * H) / scale[1:]
+        require(
+            all(bool(np.all(np.isfinite(x))) for x in (base * H, scale * H, thresholds)),
+            "reward, constraints",
+            "must have ranges and thresholds whose discounted totals are finite numbers",
+            f"ranges {list(zip(low.tolist(), high.tolist(), strict=True))}",
+            "use units in which the numbers are of ordinary size",
+        )
         object.__setattr__(self, "signals", tuple(signals))
-        object.__setattr__(self, "base", np.where(up, low, high))
-        object.__setattr__(self, "scale", np.where(up, high - low, low - high))
-        object.__setattr__(self, "thresholds", (b - self.base[1:] * H) / self.scale[1:])
+        object.__setattr__(self, "base", base)
+        object.__setattr__(self, "scale", scale)
+        object.__setattr__(self, "thresholds", thresholds)
 
     # ---- sizes -----------------------------------------------------------------------------------------------------
 

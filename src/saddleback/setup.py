@@ -25,10 +25,11 @@ from saddleback.features import OneHot
 from saddleback.framework import Oracle
 from saddleback.oracles import Evaluator, InteractiveSolver, Interval, Solver
 from saddleback.policy import GreedyPolicy, Policy, as_table
-from saddleback.problem import CMDP, Array
+from saddleback.problem import CMDP
 from saddleback.simulator import GenerativeModel, Sampler, Stream, generator
 from saddleback.solvers import BY_NAME as SOLVERS
 from saddleback.solvers import TABULAR
+from saddleback.spaces import Array
 from saddleback.theory import (
     linear_evaluation_error,
     linear_solver_error,
@@ -140,7 +141,7 @@ def prepare(
         remarks.append(
             "one buffer serves solver and evaluator: evaluations are biased upwards on the data that chose the policy"
         )
-    num_buffers = 1 if interactive else choices.buffers
+    num_buffers = 2 if interactive else choices.buffers  # an interactive solver's half is a limit
     per_pair = samples // (num_buffers * design.size)
     require(
         per_pair >= 1,
@@ -152,7 +153,7 @@ def prepare(
     solver_buffer: Buffer | None = None
     drawn = 0
     if interactive:
-        sampler = Sampler(model, seed)
+        sampler = Sampler(model, seed, limit=samples - per_pair * design.size)
         solve = _interactive(problem, design, solver, sampler, choices.resolution)
         drawn = sampler.num_queries
     else:

@@ -11,14 +11,15 @@ value depends on which sample it is and never on who drew it.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from saddleback.errors import SaddlebackError, SimulatorError
-from saddleback.problem import Actions, Array, States, StateSpace
+from saddleback.errors import BudgetError, SaddlebackError, SimulatorError
+from saddleback.spaces import Actions, Array, States, StateSpace
 
 BLOCK = 4096
 """Samples of one pair that share a random stream: a constant of the file formats too."""
@@ -105,15 +106,22 @@ class GenerativeModel:
 
 
 class Sampler:
-    """A metered tap for interactive oracles: its own stream, its calls counted apart."""
+    """A metered tap for interactive oracles: its own stream, its calls counted apart and limited."""
 
-    def __init__(self, model: GenerativeModel, seed: int, stream: int = Stream.INTERACTIVE):
-        self._model, self._seed, self._stream = model, seed, stream
+    def __init__(self, model: GenerativeModel, seed: int, stream: int = Stream.INTERACTIVE, limit: int | None = None):
+        self._model, self._seed, self._stream, self._limit = model, seed, stream, limit
         self._num_calls = 0
         self.num_queries = 0
 
+    @property
+    def remaining(self) -> int:
+        """How many more samples may be drawn."""
+        return sys.maxsize if self._limit is None else self._limit - self.num_queries
+
     def draw(self, states: States, actions: Actions) -> Draw:
         """One next state per pair, from the next unused block of this sampler's stream."""
+        if len(states) > self.remaining:
+            raise BudgetError(f"the oracle asked for {len(states)} samples where {self.remaining} are left.")
         key = (self._seed, int(self._stream), 0, self._num_calls)
         self._num_calls += 1
         self.num_queries += len(states)

@@ -22,7 +22,8 @@ from saddleback.errors import NumericalError
 from saddleback.framework import Oracle
 from saddleback.oracles import Interval
 from saddleback.policy import Policy
-from saddleback.problem import CMDP, Array
+from saddleback.problem import CMDP
+from saddleback.spaces import Array
 
 _MOST_COLUMNS = 60
 
@@ -37,12 +38,16 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Slater:
-    """ζ in the paper's units: estimate and limits; ``reachable`` is the largest V̂_{c_i} seen, per constraint."""
+    """ζ in the paper's units: estimate and limits.
+
+    ``reachable`` is the largest V̂_{c_i} seen, ``slacks`` are those of the best mixture found, per constraint ``(m,)``.
+    """
 
     estimate: float
     low: float
     high: float
     reachable: Array
+    slacks: Array
 
     @property
     def verdict(self) -> Verdict:
@@ -76,9 +81,9 @@ def estimate_slater(
     low = sum(w * i.low[1:] for w, i in used) - b
     high = sum(w * i.high[1:] for w, i in used) - b
     # ζ ≤ max_π Σ_i μ_i (V_{c_i} − b_i) for any prices μ, and the policies in use are the solver's best answers to μ.
-    return Slater(
-        float((weights @ slack).min()), float(np.min(low)), float(prices @ high) + solver_error, (slack + b).max(axis=0)
-    )
+    slacks = weights @ slack
+    upper = float(prices @ high) + solver_error
+    return Slater(float(slacks.min()), float(np.min(low)), upper, (slack + b).max(axis=0), slacks)
 
 
 def _matrix_game(payoff: Array) -> tuple[Array, Array, float]:

@@ -15,7 +15,8 @@ import numpy as np
 
 from saddleback.framework import Outcome
 from saddleback.policy import MixturePolicy, TabularPolicy
-from saddleback.problem import CMDP, Array
+from saddleback.problem import CMDP
+from saddleback.spaces import Array
 
 
 class Status(Enum):

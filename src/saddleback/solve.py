@@ -21,14 +21,15 @@ from numpy.typing import ArrayLike
 
 from saddleback.duals import BY_NAME as DUALS
 from saddleback.duals import ProjectedDescent
-from saddleback.errors import InputError, require
+from saddleback.errors import BudgetError, InputError, require
 from saddleback.framework import Outcome, run
 from saddleback.oracles import Evaluator, InteractiveSolver, Interval, Solver
-from saddleback.problem import CMDP, Array
+from saddleback.problem import CMDP
 from saddleback.setup import Choices, Designer, Prepared, prepare
 from saddleback.simulator import GenerativeModel
 from saddleback.slater import Slater, Verdict, estimate_slater
 from saddleback.solution import Solution, Status, Trace, constraint_reports, member_reports
+from saddleback.spaces import Array
 from saddleback.stationary import stationary_copy
 from saddleback.theory import Guarantee, guarantee_of
 
@@ -83,7 +84,10 @@ def solve(
         progress("sampling", 0, 1)
     choices = Choices(solver, evaluator, design, buffers, batch_size, resolution)
     overrides = Overrides(upper, step_size, None if target is None else np.asarray(target, dtype=np.float64))
-    parts = prepare(problem, simulator, samples, seed, choices)
+    try:
+        parts = prepare(problem, simulator, samples, seed, choices)
+    except BudgetError as exhausted:
+        return Solution(Status.BUDGET_EXHAUSTED, str(exhausted).rstrip("."), problem, simulator.num_queries)
     confidence = 1.0 - delta
     slater = estimate_slater(parts.problem, parts.oracle, lambda policy: parts.interval(policy, confidence))
     settings: dict[str, Any] = {
@@ -259,7 +263,7 @@ def _infeasible(parts: Prepared, slater: Slater, settings: dict[str, Any]) -> So
     ]
     together = " together" if problem.num_constraints > 1 else ""
     message = f"no policy meets {' and '.join(rows)}{together}, by measured limits; relax a threshold"
-    slack = slater.estimate * float(np.abs(problem.scale[1:]).max())
+    slack = float((slater.slacks * np.abs(problem.scale[1:])).min())
     return Solution(Status.INFEASIBLE, message, problem, parts.samples, max_slack=slack, settings=settings)
 
 

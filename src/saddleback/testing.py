@@ -19,9 +19,10 @@ from saddleback.exact import best_policy, state_values
 from saddleback.features import OneHot
 from saddleback.oracles import Dual, Evaluator, InteractiveSolver, Solver, Step
 from saddleback.policy import Policy, TabularPolicy, as_table
-from saddleback.problem import CMDP, Array, Features
+from saddleback.problem import CMDP
 from saddleback.simulator import Sampler, Stream
 from saddleback.simulators.table import Table
+from saddleback.spaces import Array, Features
 
 _MIXING = np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from helpers import NoiselessBuffer, chain_under, random_design, random_table, sampled, tabular_buffer
-from saddleback.design import full_design
+from saddleback.design import full_design, weighted_design
 from saddleback.evaluators import LSPE, TabularPE
 from saddleback.exact import state_values
 from saddleback.features import FeatureMatrix
@@ -117,14 +117,30 @@ def test_interval_covers(kind):
 
 
 def test_values_are_clipped_at_the_end_only():
-    """Rewards of one everywhere: V = H, and noise in the regression may not push the answer above it."""
-    table = random_table(2, d=4)
-    ones = np.ones_like(table.reward)
-    saturated = Table.of(
-        table.P, ones, ones[None], [1.0], gamma=0.8, rho=table.rho, phi=table.phi, reward_range=(0, 1), ranges=((0, 1),)
+    """Errata 6: a value of exactly H that the regression often overshoots; the answer never does, the loop does.
+
+    Two states; four actions with features (1, x, x²); a chance 0.4(x − ½)² of falling into a worthless absorbing state.
+    """
+    x = np.array([-1.0, 0.0, 0.5, 1.0])
+    fall = 0.4 * (x - 0.5) ** 2
+    P = np.zeros((2, 4, 2))
+    P[0, :, 0], P[0, :, 1], P[1, :, 1] = 1 - fall, fall, 1.0
+    phi = np.zeros((2, 4, 4))
+    phi[0, :, :3] = np.stack([np.ones(4), x, x**2], axis=1)
+    phi[1, :, 3] = 1.0
+    reward = np.zeros((2, 4))
+    reward[0] = 1.0
+    table = Table.of(
+        P, reward, reward[None], [1.0], gamma=0.9, rho=[1.0, 0.0], phi=phi, reward_range=(0, 1), ranges=((0, 1),)
     )
-    problem = saturated.problem()
-    buffer = sampled(saturated, problem, random_design(problem, 1), 4000, 4000)
-    values = LSPE().evaluate(problem, buffer, random_policy(saturated, 0))
-    assert np.all(values <= problem.horizon)
-    assert np.all(values > 0.99 * problem.horizon)
+    problem = table.problem()
+    corners = np.array([0, 0, 0, 1]), np.array([0, 1, 3, 0])
+    design = weighted_design(*corners, phi[corners], np.full(4, 0.25), phi.reshape(8, 4))
+    policy = TabularPolicy.deterministic(np.array([2, 0]), 4)
+    inside = []
+    for seed in range(40):
+        buffer = sampled(table, problem, design, 1000, 1000, seed)
+        start, omega, _ = LSPE()._iterate(problem, buffer, policy)
+        inside.append(float((start @ omega)[0]))
+        assert LSPE().evaluate(problem, buffer, policy)[0] <= problem.horizon
+    assert max(inside) > problem.horizon

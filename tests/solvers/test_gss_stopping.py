@@ -12,15 +12,16 @@ import saddleback.solvers.gss_stopping as module
 from helpers import random_table, sampled
 from saddleback.design import full_design
 from saddleback.designs import FrankWolfe
-from saddleback.errors import InputError, NumericalError
+from saddleback.errors import BudgetError, InputError
 from saddleback.exact.values import best_policy, unit_policy_values
 from saddleback.features import FeatureFunction, OneHot
 from saddleback.oracles import InteractiveSolver
 from saddleback.policy import GreedyPolicy
-from saddleback.problem import CMDP, BoxStates, Constraint, FiniteStates, Start
+from saddleback.problem import CMDP, Constraint, Start
 from saddleback.simulator import GenerativeModel, Sampler
 from saddleback.simulators.table import Table, TableSampler
 from saddleback.solvers.gss_stopping import GSSStopping, Probes, certify, deviations
+from saddleback.spaces import BoxStates, FiniteStates
 from saddleback.zoo import make
 
 universal = settings(derandomize=True, deadline=None, max_examples=40)
@@ -186,7 +187,7 @@ def test_too_few_samples_are_said_so():
     solver = GSSStopping(epsilon=0.01, max_samples=1000)
     result = solver.run(instance.problem, design, Sampler(instance.simulator, 0), MIXING)
     assert not result.reached and result.rounds[-1].num_samples == 1000
-    with pytest.raises(NumericalError, match=r"did not stop within 1000 samples: the certified gap is .*raise epsilon"):
+    with pytest.raises(BudgetError, match=r"did not stop within 1000 samples: the certified gap is .*raise the number"):
         solver.solve_interactively(instance.problem, design, Sampler(instance.simulator, 0), MIXING)
 
 

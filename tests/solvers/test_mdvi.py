@@ -58,7 +58,7 @@ def test_average_identity(seed):
     if len(buffer.support) < table.num_states:
         return
     sigma, gamma, T = np.array([0.6, 0.4]), problem.gamma, buffer.num_batches
-    theta, values = replay(problem, buffer, sigma)
+    _theta, values = replay(problem, buffer, sigma)
     P = table.P.toarray()
     states, actions = problem.pairs()
     rows = buffer.design.states * table.num_actions + buffer.design.actions
@@ -176,7 +176,7 @@ def test_noiseless_gap(seed):
     gaps = []
     for T in (20, 2000):
         buffer = NoiselessBuffer.of(table, problem, design, T)
-        theta, values = replay(problem, buffer, sigma) if T == 20 else (None, None)
+        _theta, values = replay(problem, buffer, sigma) if T == 20 else (None, None)
         policy = as_table(LSMDVI().solve(problem, buffer, sigma[None])[0], table.num_states)
         gap = best - problem.start.weights @ (state_values(table, policy) @ sigma)[problem.start.states]
         if values is not None:
@@ -265,6 +265,6 @@ def test_refusals():
     with pytest.raises(InputError, match="burn_in"):
         LSMDVI(-1.0)
     linear = random_table(0, d=3)
+    p = linear.problem()
     with pytest.raises(InputError, match="design"):
-        p = linear.problem()
         TabularMDVI().solve(p, sampled(linear, p, random_design(p, 0), 4, 2), np.array([[1.0, 0.0]]))

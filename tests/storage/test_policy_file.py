@@ -10,7 +10,8 @@ import pytest
 
 from saddleback.errors import InputError
 from saddleback.policy import MixturePolicy, TabularPolicy
-from saddleback.problem import CMDP, BoxStates, Constraint, FiniteStates, Start
+from saddleback.problem import CMDP, Constraint, Start
+from saddleback.spaces import BoxStates, FiniteStates
 from saddleback.storage import load_mixture, save_mixture
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -49,3 +50,18 @@ def test_several_midway_thresholds_can_be_met_together(seed: int, m: int) -> Non
     table = make("garnet", states=8, actions=3, successors=3, constraints=m, seed=seed).table
     assert table is not None
     assert most_slack(table) > 1e-6
+
+
+def test_several_thresholds_follow_the_rule() -> None:
+    """b_i = min(midpoint, V_ci(π_c)), from the LP's occupancies; among these tables some V_ci(π_c) < V_ci(π_r)."""
+    num_reversed = 0
+    for seed in range(10):
+        table = make("garnet", states=4, actions=2, successors=2, constraints=5, seed=seed).table
+        assert table is not None
+        at_reward, at_sum = (
+            np.tensordot(table.constraints, lp_optimum(table, aim, constrained=False).occupancy, axes=2)
+            for aim in (table.reward, table.constraints.sum(axis=0))
+        )
+        np.testing.assert_allclose(table.thresholds, np.minimum((at_reward + at_sum) / 2, at_sum), atol=1e-8)
+        num_reversed += int(np.sum(at_sum < at_reward - 1e-3))
+    assert num_reversed > 0

@@ -30,7 +30,8 @@ from saddleback.design import RANK_TOLERANCE, Design, leverages, orthonormalizin
 from saddleback.designs.candidates import candidate_features
 from saddleback.designs.initialize import literal, symmetric
 from saddleback.errors import InputError, require
-from saddleback.problem import CMDP, Array
+from saddleback.problem import CMDP
+from saddleback.spaces import Array
 
 INITIALIZATIONS = {"symmetric": symmetric, "literal": literal}
 

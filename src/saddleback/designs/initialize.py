@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from saddleback.design import RANK_TOLERANCE
 from saddleback.errors import require
-from saddleback.problem import Array
+from saddleback.spaces import Array
 
 Choice = Callable[[int, Array], Array]
 """(j, the rows x_0 … x_{j−1}) → c_j ``(d,)``."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from saddleback.errors import require
 from saddleback.oracles import Proposal, Step
-from saddleback.problem import Array
+from saddleback.spaces import Array
 
 
 @dataclass(frozen=True)

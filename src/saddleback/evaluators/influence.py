@@ -19,7 +19,8 @@ from scipy.special import ndtri
 
 from saddleback.buffer import Buffer
 from saddleback.oracles import Interval
-from saddleback.problem import CMDP, Array
+from saddleback.problem import CMDP
+from saddleback.spaces import Array
 
 
 def interval_from_influence(

@@ -22,7 +22,8 @@ from saddleback.buffer import Buffer, PolicyValue, Value
 from saddleback.evaluators.influence import interval_from_influence
 from saddleback.oracles import Interval
 from saddleback.policy import Policy
-from saddleback.problem import CMDP, Array
+from saddleback.problem import CMDP
+from saddleback.spaces import Array
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class LSPE:
         return np.clip(start @ omega_mean, 0.0, problem.horizon)
 
     def interval(self, problem: CMDP, buffer: Buffer, policy: Policy, confidence: float) -> Interval:
-        """Central-limit interval around V̄, its bias of 1/T included (see :mod:`saddleback.evaluators.influence`)."""
+        """Central-limit interval for V^π, the bias of V̄ taken out (see :mod:`saddleback.evaluators.influence`)."""
         features = problem.required_features()
         start, omega_mean, omega_last = self._iterate(problem, buffer, policy)
         P, B = buffer.empirical_model(), buffer.design.operator

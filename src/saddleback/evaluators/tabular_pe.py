@@ -19,7 +19,8 @@ from saddleback.buffer import Buffer
 from saddleback.evaluators.influence import interval_from_influence
 from saddleback.oracles import Interval
 from saddleback.policy import Policy
-from saddleback.problem import CMDP, Array
+from saddleback.problem import CMDP
+from saddleback.spaces import Array
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class TabularPE:
         return np.clip(at_start, 0.0, problem.horizon)
 
     def interval(self, problem: CMDP, buffer: Buffer, policy: Policy, confidence: float) -> Interval:
-        """Central-limit interval around V̄, its bias of 1/T included (see :mod:`saddleback.evaluators.influence`)."""
+        """Central-limit interval for V^π, the bias of V̄ taken out (see :mod:`saddleback.evaluators.influence`)."""
         V_mean, V_last = self._iterate(problem, buffer, policy)
         S, A = buffer.tabular_shape(problem)
         pi = policy.probabilities(np.arange(S))

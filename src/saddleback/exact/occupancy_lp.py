@@ -26,8 +26,8 @@ from saddleback.errors import NumericalError
 from saddleback.exact.linear_program import LinearProgram, vertices
 from saddleback.exact.values import best_policy, policy_of, start_distribution, unit_policy_values
 from saddleback.policy import TabularPolicy
-from saddleback.problem import Array
 from saddleback.simulators.table import Table
+from saddleback.spaces import Array
 
 _TOLERANCE = 1e-9  # of H: what a value may be wrong by
 

@@ -18,8 +18,8 @@ from scipy.sparse.linalg import splu
 
 from saddleback.errors import NumericalError, require
 from saddleback.policy import MixturePolicy, Policy, TabularPolicy
-from saddleback.problem import Array
 from saddleback.simulators.table import Table
+from saddleback.spaces import Array
 
 _RESIDUAL = 1e-9  # a Bellman residual e moves a value by at most H·e, so values are right to 1e-9 of their range [0, H]
 _TIE = 1e-13  # of H: two actions closer than this are tied; about 500 rounding errors of a value

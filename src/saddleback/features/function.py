@@ -9,7 +9,7 @@ import numpy as np
 
 from saddleback.errors import InputError
 from saddleback.policy import maximum_over_actions
-from saddleback.problem import Actions, Array, States
+from saddleback.spaces import Actions, Array, States
 
 
 @dataclass(frozen=True, eq=False)

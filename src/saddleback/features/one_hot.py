@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from saddleback.policy import maximum_over_actions
-from saddleback.problem import Actions, Array, States
+from saddleback.spaces import Actions, Array, States
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,9 @@ def print_solution(console: Console, solution: Solution, check: Mapping[str, Any
     """The answer first, then the table, the members, and what to keep in mind."""
     problem = solution.problem
     colour = {Status.SOLVED: "green", Status.INFEASIBLE: "red"}.get(solution.status, "yellow")
-    console.print(f"[bold]{problem.name}[/bold]: [{colour}]{solution.status.value}[/{colour}]. {_sentence(solution.message)}")
+    console.print(
+        f"[bold]{problem.name}[/bold]: [{colour}]{solution.status.value}[/{colour}]. {_sentence(solution.message)}"
+    )
     if solution.max_slack is not None:
         console.print(f"The largest reachable slack is {number(solution.max_slack)} (negative: nothing is feasible).")
     if solution.mixture is None:

@@ -19,8 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from saddleback.errors import InputError, require
 from saddleback.features import FeatureMatrix
-from saddleback.problem import CMDP, Actions, Array, Constraint, FiniteStates, Sense, Start, States
+from saddleback.problem import CMDP, Constraint, Sense, Start
 from saddleback.simulator import GenerativeModel
+from saddleback.spaces import Actions, Array, FiniteStates, States
 
 ROW_SUM_TOLERANCE = 1e-9
 
@@ -63,14 +64,17 @@ class Table:
         **more: Any,
     ) -> Table:
         """Check and assemble; ``P`` is dense ``(S, A, S)`` or sparse ``(S·A, S)``."""
-        r, c, b = np.asarray(reward), np.asarray(constraints), np.atleast_1d(np.asarray(thresholds))
+        r, c = as_numbers("reward", reward), as_numbers("constraints", constraints)
+        b, start = np.atleast_1d(as_numbers("thresholds", thresholds)), as_numbers("rho", rho)
+        discount = as_numbers("gamma", gamma)
+        require(discount.size == 1, "gamma", "must be one number", f"shape {discount.shape}", "give a scalar")
         require(r.ndim == 2 and r.size > 0, "reward", "must have shape (S, A)", r.shape, "give one value a pair")
         S, A = r.shape
         m = len(b)
         require(
             c.shape == (m, S, A), "constraints", f"must have shape {(m, S, A)}", c.shape, "one (S, A) array a threshold"
         )
-        require(np.shape(rho) == (S,), "rho", f"must have shape ({S},)", np.shape(rho), "one probability a state")
+        require(start.shape == (S,), "rho", f"must have shape ({S},)", start.shape, "one probability a state")
         senses = tuple(senses) if senses is not None else (">=",) * m
         names = tuple(names) if names is not None else tuple(f"constraint-{i}" for i in range(m))
         require(len(senses) == m, "senses", f"must have {m} entries", len(senses), "one a threshold")
@@ -88,11 +92,11 @@ class Table:
             transition_matrix(P, S, A),
             r,
             c,
-            b.astype(np.float64),
+            b,
             cast(tuple[Sense, ...], senses),
             names,
-            float(gamma),
-            np.asarray(rho, dtype=np.float64),
+            float(discount.item()),
+            start,
             None if phi is None else np.asarray(phi),
             **more,
         )
@@ -173,15 +177,34 @@ class TableSampler:
         return np.asarray(self.indices[low])
 
 
+def as_numbers(name: str, given: Any) -> Array:
+    """An array of float64, or an :class:`InputError` where the input is ragged, text or of lower precision."""
+    try:
+        x = np.asarray(given)
+    except ValueError:
+        raise InputError(
+            name, "must be a rectangular array of numbers", "a ragged one", "make all rows alike"
+        ) from None
+    require(
+        x.dtype.kind in "iub" or x.dtype == np.float64,
+        name,
+        "must hold float64 numbers",
+        str(x.dtype),
+        "convert it where it is made",
+    )
+    return x.astype(np.float64)
+
+
 def transition_matrix(P: Any, num_states: int, num_actions: int) -> scipy.sparse.csr_array:
     """P as a checked ``(S·A, S)`` CSR matrix; errors name the row and the value."""
     S, A = num_states, num_actions
     if not scipy.sparse.issparse(P):
-        dense = np.asarray(P)
+        dense = as_numbers("P", P)
         require(dense.shape == (S, A, S), "P", f"must have shape {(S, A, S)}", dense.shape, "index it [s, a, s']")
-        require(dense.dtype == np.float64, "P", "must be float64", str(dense.dtype), "convert it where it is made")
         P = scipy.sparse.csr_array(dense.reshape(S * A, S))
-    matrix = scipy.sparse.csr_array(P, dtype=np.float64)
+    require(P.dtype == np.float64, "P", "must be float64", str(P.dtype), "convert it where it is made")
+    matrix: scipy.sparse.csr_array = P.tocsr(copy=True)  # a copy, since sum_duplicates works in place
+    matrix = scipy.sparse.csr_array(matrix)
     require(matrix.shape == (S * A, S), "P", f"must have shape {(S * A, S)}", matrix.shape, "row s*A + a")
     try:
         matrix.check_format(full_check=True)

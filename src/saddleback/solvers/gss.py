@@ -33,7 +33,8 @@ from saddleback.buffer import Buffer, MaxDifference
 from saddleback.design import Design, weighted_design
 from saddleback.errors import InputError, NumericalError, require
 from saddleback.policy import GreedyPolicy, Policy
-from saddleback.problem import CMDP, Array
+from saddleback.problem import CMDP
+from saddleback.spaces import Array
 
 _BLOW_UP = 1e3  # times H: values that large can only come from an operator that expands
 

@@ -46,11 +46,12 @@ from numpy.typing import NDArray
 
 from saddleback.buffer import Buffer, Samples, cut
 from saddleback.design import Design, regression, spanning_basis, weighted_design
-from saddleback.errors import InputError, NumericalError, require
+from saddleback.errors import BudgetError, InputError, NumericalError, require
 from saddleback.policy import GreedyPolicy, Policy
-from saddleback.problem import CMDP, Array, States
+from saddleback.problem import CMDP
 from saddleback.simulator import Sampler
 from saddleback.solvers.gss import GSS, sampled_part
+from saddleback.spaces import Array, States
 
 _CALL = 1 << 18  # samples asked of the simulator at a time
 _UNEXPLAINED = 1e-9  # relative to the largest feature: what the regression may leave of a pair's features
@@ -102,22 +103,23 @@ class GSSStopping:
         """One certified policy per row σ of ``mixing``, ``(k, 1+m)``; an error where ``max_samples`` do not suffice."""
         result = self.run(problem, design, sampler, mixing)
         if not result.reached:
-            raise NumericalError(
-                f"GSS did not stop within {self.max_samples} samples: the certified gap is "
-                f"{float(result.rounds[-1].gap.max()):.3g}, more than epsilon = {self.epsilon:g}; raise epsilon, "
-                f"max_samples or delta = {self.delta:g}."
+            raise BudgetError(
+                f"GSS did not stop within {result.rounds[-1].num_samples} samples: the certified gap is "
+                f"{float(result.rounds[-1].gap.max()):.3g}, more than epsilon = {self.epsilon:g}; raise the number of "
+                f"samples, epsilon or delta = {self.delta:g}."
             )
         return result.policies
 
     def run(self, problem: CMDP, design: Design, sampler: Sampler, mixing: Array) -> Stopped:
-        """Sample, test, estimate, until Z(t) ≥ β(t) or ``max_samples``."""
+        """Sample, test, estimate, until Z(t) ≥ β(t), ``max_samples`` or the end of the sampler's budget."""
+        most = min(self.max_samples, sampler.remaining)
         features, sigma = problem.required_features(), np.asarray(mixing, dtype=np.float64)
         probes = Probes.of(problem, design)
         rng, pool, rounds = sampler.generator(), Draws.none(design.size), list[Round]()
         theta = np.zeros((features.dim, len(sigma)))  # V = 0 at first
         while True:
             j = len(rounds) + 1
-            length = min(pool.total or self.first_round, self.max_samples - pool.total)
+            length = min(pool.total or self.first_round, most - pool.total)
             counts = np.asarray(rng.multinomial(length, design.weights), dtype=np.int64)  # n ~ Multinomial(N_j, ρ*)
             fresh = Draws.of(problem, design, sampler, counts)
             pool = pool.joined(fresh)
@@ -126,7 +128,7 @@ class GSSStopping:
             tested = [certify(problem, probes, buffer, theta[:, i], sigma[i], beta) for i in blocks]
             rounds.append(Round(pool.total, beta, np.concatenate([gap for _, gap in tested])))
             reached = bool(rounds[-1].gap.max() <= self.epsilon)  # Z(t) ≥ β(t)
-            if reached or pool.total >= self.max_samples:
+            if reached or pool.total >= most:
                 w = np.hstack([parameters for parameters, _ in tested])  # ŵ
                 policies: list[Policy] = [GreedyPolicy(features, np.ascontiguousarray(column)) for column in w.T]
                 return Stopped(policies, reached, probes.guaranteed, rounds)

@@ -24,7 +24,8 @@ import numpy as np
 from saddleback.buffer import Buffer, MaxDifference, Value
 from saddleback.errors import require
 from saddleback.policy import GreedyPolicy, Policy
-from saddleback.problem import CMDP, Array
+from saddleback.problem import CMDP
+from saddleback.spaces import Array
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,9 @@ import numpy as np
 from saddleback.buffer import Buffer, SoftDifference, Value
 from saddleback.errors import require
 from saddleback.policy import Policy, SoftmaxPolicy
-from saddleback.problem import CMDP, Array
+from saddleback.problem import CMDP
 from saddleback.solvers.ls_mdvi import mixed_reward
+from saddleback.spaces import Array
 
 
 @dataclass(frozen=True)

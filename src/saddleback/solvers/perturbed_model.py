@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 from saddleback.buffer import Buffer
 from saddleback.errors import InputError, NumericalError, require
 from saddleback.policy import Policy, TabularPolicy
-from saddleback.problem import CMDP, Array
+from saddleback.problem import CMDP
 from saddleback.simulator import Stream, generator
+from saddleback.spaces import Array
 
 _MAX_SWEEPS = 10_000  # policy iteration takes a few dozen; this only bounds a fault
 

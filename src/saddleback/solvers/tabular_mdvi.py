@@ -18,7 +18,8 @@ import numpy as np
 
 from saddleback.buffer import Buffer
 from saddleback.policy import Policy, TabularPolicy, maximum_over_actions
-from saddleback.problem import CMDP, Array
+from saddleback.problem import CMDP
+from saddleback.spaces import Array
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from saddleback.problem import Array
 from saddleback.simulators.table import Table
+from saddleback.spaces import Array
 
 _DENSE = 1000  # states up to which V_π is solved for; above by sweeps, since sparse factors of random graphs fill in
 

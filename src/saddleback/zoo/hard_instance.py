@@ -27,9 +27,10 @@ from numpy.typing import NDArray
 
 from saddleback.errors import InputError, require
 from saddleback.policy import Policy
-from saddleback.problem import CMDP, Actions, Array, Constraint, FiniteStates, Start, States
+from saddleback.problem import CMDP, Constraint, Start
 from saddleback.simulator import GenerativeModel
 from saddleback.simulators.table import Table
+from saddleback.spaces import Actions, Array, FiniteStates, States
 from saddleback.zoo._check import number, whole
 from saddleback.zoo.instance import Instance
 

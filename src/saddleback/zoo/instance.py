@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from saddleback.policy import Policy
-from saddleback.problem import CMDP, Array
+from saddleback.problem import CMDP
 from saddleback.simulator import GenerativeModel
 from saddleback.simulators.table import Table
+from saddleback.spaces import Array
 
 
 @dataclass(frozen=True, eq=False)

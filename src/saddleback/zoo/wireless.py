@@ -17,8 +17,8 @@ import math
 import numpy as np
 from scipy.special import gammaln, xlogy
 
-from saddleback.problem import Array
 from saddleback.simulators.table import Table
+from saddleback.spaces import Array
 from saddleback.zoo._check import discount, memory, number, whole
 from saddleback.zoo._reference import landmarks
 from saddleback.zoo.instance import Instance
