@@ -30,7 +30,7 @@ def weighted_features(draw):
         Phi = rng.integers(0, 2, size=(n, d)).astype(float)
     else:
         Phi = np.vander(rng.uniform(-1, 1, size=n), d)
-    Phi[:d] += np.eye(d)  # whatever was drawn, the first d rows make it span
+    Phi[:d] += 2 * d * np.eye(d)  # diagonally dominant: the first d rows span, whatever was drawn
     weights = rng.dirichlet(np.ones(n))
     weights[d:][rng.random(n - d) < 0.3] = 0.0
     return rng, Phi, weights / weights.sum()

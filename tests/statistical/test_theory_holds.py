@@ -38,7 +38,7 @@ CASES = {
 
 def best_batch_size(name, problem, samples):
     """M from the split of N = samples/(2|C|) that the bounds like best."""
-    design = DESIGNS["frank-wolfe" if name == "random-linear" else "full"]().design(_featured(problem))
+    design = DESIGNS["frank-wolfe" if name == "random-linear" else "full"]().design(problem)
     N, n = samples // (2 * design.size), num_grid_points(RESOLUTION)
     shared = {"gamma": problem.gamma, "delta": DELTA}
     if name == "random-linear":
@@ -51,12 +51,9 @@ def best_batch_size(name, problem, samples):
         N,
         lambda T, M: solver(T, M, num_problems=n, **shared),
         lambda T, M: evaluation(T, M, num_problems=2 * n, **shared),
+        most_iterations=2000,
     )
     return split.samples_per_iteration
-
-
-def _featured(problem):
-    return problem
 
 
 def run_case(name, seed):

@@ -203,8 +203,7 @@ def transition_matrix(P: Any, num_states: int, num_actions: int) -> scipy.sparse
         require(dense.shape == (S, A, S), "P", f"must have shape {(S, A, S)}", dense.shape, "index it [s, a, s']")
         P = scipy.sparse.csr_array(dense.reshape(S * A, S))
     require(P.dtype == np.float64, "P", "must be float64", str(P.dtype), "convert it where it is made")
-    matrix: scipy.sparse.csr_array = P.tocsr(copy=True)  # a copy, since sum_duplicates works in place
-    matrix = scipy.sparse.csr_array(matrix)
+    matrix: scipy.sparse.csr_array = scipy.sparse.csr_array(P.tocsr())
     require(matrix.shape == (S * A, S), "P", f"must have shape {(S * A, S)}", matrix.shape, "row s*A + a")
     try:
         matrix.check_format(full_check=True)
@@ -212,7 +211,9 @@ def transition_matrix(P: Any, num_states: int, num_actions: int) -> scipy.sparse
         raise InputError(
             "P", "must be a well-formed sparse matrix", str(error), "write P_indices and P_indptr again"
         ) from None
-    matrix.sum_duplicates()
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()  # the next line works in place, on what may be the caller's arrays
+        matrix.sum_duplicates()
     bad = np.flatnonzero(~np.isfinite(matrix.data) | (matrix.data < 0))
     if bad.size:
         row = int(np.searchsorted(matrix.indptr, bad[0], side="right") - 1)
