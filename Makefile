@@ -29,8 +29,8 @@ demo: $(VENV)/demo
 	$(BIN)/saddleback solve wireless --check
 
 lint: $(VENV)/test
-	$(BIN)/ruff check src tests studies benchmarks
-	$(BIN)/ruff format --check src tests studies benchmarks
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/mypy
 
 test: lint
