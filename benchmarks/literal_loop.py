@@ -19,9 +19,9 @@ T, K = 200, 20
 def rows() -> list[Row]:
     instance = make("random-linear", states=500, actions=5, dim=10)
     problem = instance.problem
-    size = prepare(problem, instance.simulator, 100_000, 0, Choices()).design.size
+    size = prepare(problem, instance.simulator, 100_000, 0, Choices(mode="literal")).design.size
     M = 100_000 // (2 * size) // T
-    parts = prepare(problem, instance.simulator, 2 * size * M * T, 0, Choices(batch_size=M, resolution=None))
+    parts = prepare(problem, instance.simulator, 2 * size * M * T, 0, Choices(batch_size=M, mode="literal"))
     A, B = parts.solver_buffer, parts.evaluation_buffer
     assert A is not None and A.num_batches == T
     dual = ProjectedDescent(problem.thresholds, 20.0, 0.5, K)

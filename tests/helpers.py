@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from saddleback.batches import Parts, SampleBatches
 from saddleback.buffer import Buffer, collect, cut
 from saddleback.design import Design, full_design, weighted_design
 from saddleback.problem import CMDP
@@ -55,11 +56,15 @@ class NoiselessBuffer(Buffer):
     def of(cls, table: Table, problem: CMDP, design: Design, T: int) -> NoiselessBuffer:
         """T batches, each of them exact."""
         S = table.num_states
-        index = np.zeros((T, design.size), dtype=np.intp)
-        buffer = cls(design, problem.features, index, np.ones(design.size, dtype=np.int64), np.arange(S), None, 0)
+        sizes = np.ones(design.size, dtype=np.int64)
+        batches = SampleBatches(np.zeros((T, design.size), dtype=np.intp), Parts(sizes))
+        buffer = cls(design, problem.features, batches, sizes, np.arange(S), None, 0)
         rows = design.states * table.num_actions + design.actions
         buffer.P = table.P.toarray()[rows]
         return buffer
+
+    def average(self, value: object) -> np.ndarray:
+        return self.expect(0, value)
 
     def expect(self, t: int, value: object) -> np.ndarray:
         return self.P @ self.at_support(value)  # type: ignore[arg-type]

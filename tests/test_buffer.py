@@ -16,6 +16,7 @@ from saddleback.features import FeatureFunction
 from saddleback.policy import GreedyPolicy, soft_maximum
 from saddleback.problem import CMDP, Constraint, Start
 from saddleback.simulator import BLOCK, GenerativeModel, Stream
+from saddleback.solvers import LSMDVI
 from saddleback.spaces import BoxStates, FiniteStates
 
 universal = settings(derandomize=True, deadline=None, max_examples=20)
@@ -89,7 +90,7 @@ def test_empirical_model_is_the_mean_over_batches():
 
 
 def test_same_seed_same_samples_and_streams_are_independent():
-    """Property 32: bit-identical repeats, disjoint streams, and no dependence on the order of the pairs' drawing."""
+    """Property 32: bit-identical repeats, streams that differ, and a longer draw that begins with the shorter one."""
     table, problem, buffer = setup()
     design = buffer.design
     draw = [collect(table.simulator(), problem, design, 5000, seed=3, stream=s).next_states for s in (0, 0, 1)]
@@ -174,6 +175,37 @@ def test_continuous_states():
             part = s[4 * t : 4 * t + 4]
             expected.append((features.maximum(part, theta) - features.maximum(part, other)).mean())
         np.testing.assert_allclose(buffer.expect(t, MaxDifference(theta, other)), expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_states_may_be_float32(dtype):
+    """Property 33: what a simulator calls a state may have any precision; features, means and θ are float64 all the same."""
+
+    def phi(states, actions):
+        assert states.dtype == dtype
+        x = states[:, 0].astype(np.float64)
+        return np.column_stack([np.ones(len(x)), x, actions, x * actions])
+
+    box = BoxStates([0.0], [1.0])
+    rng = np.random.default_rng(0)
+    problem = CMDP(
+        gamma=0.5,
+        start=Start(np.array([[0.5]], dtype=dtype), np.ones(1)),
+        num_actions=2,
+        states=box,
+        reward=lambda s, a: s[:, 0].astype(np.float64),
+        reward_range=(0, 1),
+        constraints=[Constraint("c", lambda s, a: a, ">=", 1.0, range=(0, 1))],
+        features=FeatureFunction(phi, 4, 2),
+        candidates=(rng.random((12, 1)).astype(dtype), np.arange(12) % 2),
+    )
+    model = GenerativeModel(lambda s, a, rng: (0.5 * s + 0.5 * rng.random(s.shape)).astype(dtype), box)
+    design = random_design(problem, 0)
+    buffer = cut(collect(model, problem, design, 40, seed=0, stream=0), problem, design, 10)
+    assert buffer.support.dtype == dtype
+    (policy,) = LSMDVI().solve(problem, buffer, np.array([[0.5, 0.5]]))
+    assert policy.theta.dtype == buffer.expect(0, MaxDifference(policy.theta, 0 * policy.theta)).dtype == np.float64
+    assert policy.actions(np.array([[0.25]], dtype=dtype)).tolist() == [1]  # the constraint is the only difference
 
 
 def test_too_few_samples_are_refused_with_the_numbers():

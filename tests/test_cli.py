@@ -11,7 +11,7 @@ from helpers import random_table
 from saddleback import cli, save_table, zoo
 from saddleback.exact import solve_exactly
 
-QUICK = ["--samples", "40000", "--iterations", "40"]
+QUICK = ["--samples", "40000"]
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_solve_json_contract(run):
 
 
 def test_solve_text_reads_well(run):
-    code, out, _ = run("solve", "queue", "--samples", "200000", "--iterations", "100", "--check")
+    code, out, _ = run("solve", "queue", "--samples", "200000", "--check")
     assert code == 0
     for words in ("queue: solved", "number-in-system", "discounted totals", "simulator calls", "optimum"):
         assert words in out
@@ -111,7 +111,20 @@ def test_policy_file_can_be_checked_by_anyone(run, tmp_path):
 def test_every_linear_solver_by_name(run, solver):
     grid = ["--resolution", "20"] if solver == "gss-stopping" else []
     target = ["random-linear", "--set", "states=30", "--set", "gamma=0.6", "--set", "dim=3"]
-    code, out, err = run("solve", *target, "--samples", 80_000, "--iterations", 60, "--solver", solver, *grid, "--json")
+    code, out, err = run(
+        "solve",
+        *target,
+        "--samples",
+        80_000,
+        "--iterations",
+        60,
+        "--solver",
+        solver,
+        *grid,
+        "--json",
+        "--mode",
+        "literal",
+    )
     assert code in (0, 4), err
     assert json.loads(out)["settings"]["solver"] == solver
 
@@ -119,7 +132,9 @@ def test_every_linear_solver_by_name(run, solver):
 @pytest.mark.parametrize("solver", ["tabular-mdvi", "perturbed-model", "ls-mdvi", "mirror-descent", "gss"])
 def test_every_tabular_solver_by_name(run, solver):
     target = ["garnet", "--set", "states=10", "--set", "gamma=0.6"]
-    code, out, err = run("solve", *target, "--samples", 40_000, "--iterations", 30, "--solver", solver, "--json")
+    code, out, err = run(
+        "solve", *target, "--samples", 40_000, "--iterations", 30, "--solver", solver, "--json", "--mode", "literal"
+    )
     assert code in (0, 4), err
     assert json.loads(out)["settings"]["solver"] == solver
 

@@ -1,4 +1,4 @@
-"""The regression a design carries: notes §7, properties 2, 4, 5, 7, 30 and the features' part of 33.
+"""The regression a design carries: properties 2, 4, 5, 7, 30 and the features' part of 33 (docs/properties.md).
 
 Tolerances follow the backward error of QR: a few d·eps times the condition number of √ρ̃ Φ_C.
 """

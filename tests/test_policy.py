@@ -83,6 +83,18 @@ def test_bad_probabilities_are_named():
         TabularPolicy.stochastic(np.array([[0.5, 0.5], [0.5, 0.6]]))
 
 
+@pytest.mark.xfail(
+    strict=True, raises=pytest.fail.Exception, reason="the policies do not look at the type of theta yet"
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_low_precision_parameters_are_refused(dtype):
+    """Property 33: θ is a sum over thousands of iterations."""
+    for build in (lambda theta: GreedyPolicy(PHI, theta), lambda theta: SoftmaxPolicy(PHI, theta, 3.0)):
+        build(THETA)
+        with pytest.raises(InputError, match="`theta` must be float64"):
+            build(THETA.astype(dtype))
+
+
 def test_maxima():
     Q = RNG.random((4, 3, 2))
     np.testing.assert_array_equal(maximum_over_actions(Q), Q.max(axis=1))

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saddleback.errors import InputError
+from saddleback.features import FeatureFunction, FeatureMatrix
 from saddleback.problem import CMDP, Constraint, Start
 from saddleback.spaces import BoxStates, FiniteStates
 
@@ -103,6 +104,36 @@ def test_observed_signals_are_marked():
 def test_bad_input_names_the_culprit(changes, name):
     with pytest.raises(InputError, match=name):
         make(**changes)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_low_precision_rewards_are_refused(dtype):
+    """Property 33: rewards and constraints, as arrays and as functions; whole numbers and booleans lose nothing."""
+    low = np.zeros((3, 2), dtype=dtype)
+    with pytest.raises(InputError, match=f"`reward` must be float64 .* got {low.dtype}"):
+        make(reward=low)
+    with pytest.raises(InputError, match=f"`x` must be float64 .* got {low.dtype}"):
+        make(constraints=[Constraint("x", low, "<=", 1.0)])
+    states, actions = make().pairs()
+    for problem in (
+        make(reward=lambda s, a: low[s, a], reward_range=(0, 1)),
+        make(constraints=[Constraint("x", lambda s, a: low[s, a], "<=", 1.0, range=(0, 1))]),
+    ):
+        with pytest.raises(InputError, match=f"must be float64 .* got {low.dtype}"):
+            problem.utilities(states, actions)
+    for whole in (np.arange(6).reshape(3, 2), np.eye(3, 2, dtype=bool)):
+        assert make(reward=whole).utilities(states, actions).dtype == np.float64
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_low_precision_features_are_refused(dtype):
+    """Property 33: feature matrices when they are made, feature functions when they are asked."""
+    phi = np.ones((3, 2, 4), dtype=dtype)
+    with pytest.raises(InputError, match=f"`phi` must be float64, got {phi.dtype}"):
+        FeatureMatrix(phi)
+    asked = FeatureFunction(lambda states, actions: phi[states, actions], 4, 2)
+    with pytest.raises(InputError, match=f"must return a float64 array .* got {phi.dtype}"):
+        asked.at(np.array([0, 1]), np.array([0, 1]))
 
 
 def test_rho_must_be_a_distribution():

@@ -14,7 +14,8 @@ from saddleback.slater import Slater, Verdict, estimate_slater
 def exact_slater(table, width=0.0):
     problem = table.problem()
     oracle = Oracle(
-        lambda sigma: best_policy(table, sigma)[0], lambda p: problem.unit_values_of(policy_values(table, p))
+        lambda sigmas: [best_policy(table, s)[0] for s in sigmas],
+        lambda p: problem.unit_values_of(policy_values(table, p)),
     )
 
     def interval(policy):
@@ -51,6 +52,6 @@ def test_three_verdicts():
 
 def test_verdict_boundaries():
     reach = np.zeros(1)
-    assert Slater(0.0, 0.0, 0.0, reach, reach).verdict is Verdict.FEASIBLE
-    assert Slater(0.0, -1e-9, 0.0, reach, reach).verdict is Verdict.UNDECIDED
-    assert Slater(-1.0, -2.0, -1e-9, reach, reach).verdict is Verdict.INFEASIBLE
+    assert Slater(0.0, 0.0, 0.0, reach, reach, None).verdict is Verdict.FEASIBLE
+    assert Slater(0.0, -1e-9, 0.0, reach, reach, None).verdict is Verdict.UNDECIDED
+    assert Slater(-1.0, -2.0, -1e-9, reach, reach, None).verdict is Verdict.INFEASIBLE

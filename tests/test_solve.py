@@ -1,9 +1,11 @@
-"""The one call, end to end, and its honesty."""
+"""The one call in literal mode, and what both modes share; tests/test_default.py has the default mode."""
 
 import dataclasses
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from helpers import random_table
 from saddleback import InputError, Status, Table, solve, zoo
@@ -29,6 +31,7 @@ def test_zoo_problems_are_solved_nearly(name):
     solution = solve(
         instance.problem,
         instance.simulator,
+        mode="literal",
         samples=600_000,
         iterations=400,
         seed=1,
@@ -47,14 +50,17 @@ def test_zoo_problems_are_solved_nearly(name):
 
 def test_likely_ranges_hold_the_truth():
     instance = zoo.make("garnet")
-    solution = solve(instance.problem, instance.simulator, samples=400_000, iterations=200, delta=1e-4)
+    solution = solve(instance.problem, instance.simulator, mode="literal", samples=400_000, iterations=200, delta=1e-4)
     truth = mixture_values(instance.table, solution.mixture)
     assert solution.constraints[0].low <= truth[1] <= solution.constraints[0].high
 
 
 def test_same_seed_same_answer_and_another_seed_another():
     instance = zoo.make("garnet")
-    answers = [solve(instance.problem, instance.simulator, samples=50_000, iterations=50, seed=s) for s in (3, 3, 4)]
+    answers = [
+        solve(instance.problem, instance.simulator, mode="literal", samples=50_000, iterations=50, seed=s)
+        for s in (3, 3, 4)
+    ]
     assert answers[0].value == answers[1].value
     np.testing.assert_array_equal(answers[0].trace.multipliers, answers[1].trace.multipliers)
     assert answers[0].value != answers[2].value
@@ -63,7 +69,7 @@ def test_same_seed_same_answer_and_another_seed_another():
 def test_buffers_have_streams_of_their_own():
     """Solver and evaluation samples are what DataCollection draws from their two streams (property 32)."""
     instance = zoo.make("garnet", states=6)
-    parts = prepare(instance.problem, instance.simulator, 2 * 24 * 40, 5, Choices())
+    parts = prepare(instance.problem, instance.simulator, 2 * 24 * 40, 5, Choices(mode="literal"))
     for buffer, stream in ((parts.solver_buffer, Stream.SOLVER), (parts.evaluation_buffer, Stream.EVALUATION)):
         drawn = collect(instance.simulator, parts.problem, parts.design, 40, seed=5, stream=stream)
         again = buffer.support[buffer.index]
@@ -93,18 +99,33 @@ def test_threshold_beyond_the_range_needs_no_sample():
 
 
 def test_zero_threshold_has_multiplier_zero():
-    """Property 28: b = 0 always holds, so λ stays at zero and the answer is the unconstrained optimum."""
+    """Property 28: b = 0 always holds, so λ stays at zero and one policy is enough."""
     table = with_threshold(random_table(3), 0.0)
-    solution = solve(table.problem(), table.simulator(), samples=100_000, iterations=20)
+    solution = solve(table.problem(), table.simulator(), mode="literal", samples=100_000, iterations=20)
     assert solution.multipliers == (0.0,)
     assert len(solution.members) == 1
+
+
+@settings(derandomize=True, deadline=None, max_examples=15)
+@given(st.integers(0, 10_000), st.booleans())
+def test_zero_threshold_is_the_unconstrained_problem(seed, linear):
+    """Property 28: at b = 0 every λ_k is zero, so the same samples give the same one policy whatever the constraint is."""
+    table = with_threshold(random_table(seed, d=3 if linear else None), 0.0)
+    other = dataclasses.replace(table, constraints=1 - table.constraints)
+    parts = {"evaluator": "ls-pe", "design": "frank-wolfe"} if linear else {"evaluator": "tabular-pe", "design": "full"}
+    answers = [
+        solve(t.problem(), t.simulator(), samples=3000, iterations=5, seed=seed, dual="projected-descent", **parts)
+        for t in (table, other)
+    ]
+    assert all(np.all(s.trace.multipliers == 0) and len(s.members) == 1 for s in answers)
+    np.testing.assert_array_equal(*(s.mixture.members[0].table for s in answers))
 
 
 def test_too_close_to_call_is_undecided():
     table = random_table(3)
     zeta = solve_exactly(table).unit_slater
     close = with_threshold(table, table.thresholds[0] + zeta)
-    solution = solve(close.problem(), close.simulator(), samples=20_000, iterations=30)
+    solution = solve(close.problem(), close.simulator(), mode="literal", samples=20_000, iterations=30)
     assert solution.status is Status.UNDECIDED
     assert solution.mixture is not None
 
@@ -117,6 +138,7 @@ def test_strict_is_safer_than_relaxed():
         s = solve(
             instance.problem,
             instance.simulator,
+            mode="literal",
             samples=600_000,
             feasibility=mode,
             iterations=2000,
@@ -132,7 +154,7 @@ def test_strict_is_safer_than_relaxed():
 def test_affordable_budgets_keep_the_constraint():
     """The worst-case f exceeds H here; b' = b − 2f would drop the constraint, so the target stays b."""
     instance = zoo.make("garnet")
-    solution = solve(instance.problem, instance.simulator, samples=100_000, iterations=50)
+    solution = solve(instance.problem, instance.simulator, mode="literal", samples=100_000, iterations=50)
     assert solution.settings["error"] > instance.problem.horizon
     assert solution.settings["target"] == pytest.approx(instance.problem.thresholds.tolist())
     assert any("no a-priori guarantee" in r for r in solution.remarks)
@@ -142,7 +164,15 @@ def test_error_by_hand_sets_the_theorems_target():
     instance = zoo.make("garnet")
     b = instance.problem.thresholds[0]
     for mode, target in (("relaxed", b - 0.2), ("strict", b + 0.4)):
-        s = solve(instance.problem, instance.simulator, samples=200_000, error=0.1, iterations=50, feasibility=mode)
+        s = solve(
+            instance.problem,
+            instance.simulator,
+            mode="literal",
+            samples=200_000,
+            error=0.1,
+            iterations=50,
+            feasibility=mode,
+        )
         assert s.settings["target"] == pytest.approx([target])
         assert any("given by hand" in r for r in s.remarks)
 
@@ -150,7 +180,14 @@ def test_error_by_hand_sets_the_theorems_target():
 def test_overrides():
     instance = zoo.make("garnet")
     s = solve(
-        instance.problem, instance.simulator, samples=50_000, iterations=10, upper=7.0, step_size=0.5, target=[3.0]
+        instance.problem,
+        instance.simulator,
+        mode="literal",
+        samples=50_000,
+        iterations=10,
+        upper=7.0,
+        step_size=0.5,
+        target=[3.0],
     )
     assert s.settings["upper"] == 7.0
     assert s.settings["target"] == [3.0]
@@ -159,7 +196,7 @@ def test_overrides():
 
 def test_one_buffer_is_labelled():
     instance = zoo.make("garnet")
-    s = solve(instance.problem, instance.simulator, samples=50_000, iterations=5, buffers=1)
+    s = solve(instance.problem, instance.simulator, mode="literal", samples=50_000, iterations=5, buffers=1)
     assert any("one buffer" in r for r in s.remarks)
     assert s.samples > 45_000
 
@@ -167,7 +204,7 @@ def test_one_buffer_is_labelled():
 def test_user_units():
     """Costs with '<=' in odd units: the same problem in utilities and in the user's units has the same answer."""
     instance = zoo.make("wireless")
-    s = solve(instance.problem, instance.simulator, samples=300_000, iterations=100)
+    s = solve(instance.problem, instance.simulator, mode="literal", samples=300_000, iterations=100)
     row = s.constraints[0]
     assert row.sense == "<="
     assert row.slack == pytest.approx(row.threshold - row.value)
@@ -182,7 +219,7 @@ def test_user_units():
         reward_range=(0, 1),
         ranges=((0, 1),),
     )
-    t = solve(plain.problem(), plain.simulator(), samples=300_000, iterations=100)
+    t = solve(plain.problem(), plain.simulator(), mode="literal", samples=300_000, iterations=100)
     np.testing.assert_allclose(
         instance.problem.values_of(np.array([t.value, t.constraints[0].value])), [s.value, row.value], rtol=1e-9
     )
@@ -191,7 +228,7 @@ def test_user_units():
 
 def test_several_constraints():
     instance = zoo.make("garnet", constraints=3)
-    s = solve(instance.problem, instance.simulator, samples=600_000, iterations=300, resolution=40)
+    s = solve(instance.problem, instance.simulator, mode="literal", samples=600_000, iterations=300, resolution=40)
     assert s.status is Status.SOLVED
     truth = instance.problem.unit_values_of(mixture_values(instance.table, s.mixture))
     assert np.all(instance.problem.thresholds - truth[1:] <= 0.05 * instance.problem.horizon)
@@ -201,7 +238,7 @@ def test_several_constraints():
 
 def test_stationary_copy_is_labelled_and_close():
     instance = zoo.make("garnet")
-    s = solve(instance.problem, instance.simulator, samples=1_000_000, iterations=100)
+    s = solve(instance.problem, instance.simulator, mode="literal", samples=1_000_000, iterations=100)
     assert "approximate" in s.stationary.label
     true_mixture = mixture_values(instance.table, s.mixture)
     true_stationary = policy_values(instance.table, s.stationary.policy)
@@ -231,7 +268,7 @@ def test_observed_rewards_end_to_end():
         reward_range=(0.0, 1.0),
         constraints=[Constraint("c", None, ">=", float(table.thresholds[0]), range=(0.0, 1.0))],
     )
-    s = solve(problem, GenerativeModel(sample, FiniteStates(S), 2), samples=400_000, iterations=300)
+    s = solve(problem, GenerativeModel(sample, FiniteStates(S), 2), mode="literal", samples=400_000, iterations=300)
     truth = mixture_values(known, s.mixture)
     assert solve_exactly(known).value - truth[0] <= 0.05 * problem.horizon
     assert truth[1] >= table.thresholds[0] - 0.05 * problem.horizon
@@ -240,7 +277,15 @@ def test_observed_rewards_end_to_end():
 def test_hard_instance_from_samples():
     """d = 12 through its argmax oracle: the constraint nearly holds and the reward is near V*."""
     instance = zoo.make("hard-instance", dim=12)
-    s = solve(instance.problem, instance.simulator, samples=2_000_000, iterations=1000, batch_size=100, resolution=50)
+    s = solve(
+        instance.problem,
+        instance.simulator,
+        mode="literal",
+        samples=2_000_000,
+        iterations=1000,
+        batch_size=100,
+        resolution=50,
+    )
     truth = s.mixture.weights @ np.array([instance.true_values(p) for p in s.mixture.members])
     H = instance.problem.horizon
     assert truth[0] >= instance.known["value"] - 0.05 * H

@@ -89,14 +89,20 @@ def solve(
     feasibility: Annotated[str, typer.Option(help="relaxed or strict.")] = "relaxed",
     solver: Annotated[str | None, typer.Option(help="One of " + ", ".join(SOLVERS) + ".")] = None,
     evaluator: Annotated[str | None, typer.Option(help="One of " + ", ".join(EVALUATORS) + ".")] = None,
-    dual: Annotated[str, typer.Option(help="One of " + ", ".join(DUALS) + ".")] = "projected-descent",
+    dual: Annotated[str | None, typer.Option(help="One of " + ", ".join(DUALS) + ".")] = None,
     design: Annotated[str | None, typer.Option(help="One of " + ", ".join(DESIGNS) + ".")] = None,
-    iterations: Annotated[int, typer.Option(help="Dual iterations K.")] = 1000,
+    mode: Annotated[str, typer.Option(help="default, or literal: the paper's algorithm as it stands.")] = "default",
+    iterations: Annotated[int, typer.Option(help="K, for the projected descent of literal mode.")] = 1000,
     error: Annotated[float | None, typer.Option(help="The oracles' error f, set by hand, in utilities.")] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same samples.")] = 0,
     buffers: Annotated[int, typer.Option(help="2: solver and evaluator have their own samples. 1: the paper's.")] = 2,
-    batch_size: Annotated[int, typer.Option(help="M, samples a pair in each inner iteration.")] = 4,
-    resolution: Annotated[int, typer.Option(help="Grid of the solver's rewards; 0 for none, as in the paper.")] = 1000,
+    batch_size: Annotated[int | None, typer.Option(help="M, samples a pair in each inner iteration.")] = None,
+    resolution: Annotated[
+        int, typer.Option(help="Grid of the solver's rewards, which a-priori guarantees need; 0 for none.")
+    ] = -1,
+    allocation: Annotated[
+        str | None, typer.Option(help="equal, or design: samples follow the design's weights.")
+    ] = None,
     delta: Annotated[float, typer.Option(help="One minus the confidence of the limits.")] = 0.05,
     check: Annotated[bool, typer.Option("--check", help="Compare with the truth where the table is known.")] = False,
     policy: Annotated[Path | None, typer.Option(help="Write the mixture to this .npz file.")] = None,
@@ -110,6 +116,7 @@ def solve(
             instance.simulator,
             feasibility=feasibility,  # type: ignore[arg-type]
             samples=samples,
+            mode=mode,  # type: ignore[arg-type]
             iterations=iterations,
             delta=delta,
             seed=seed,
@@ -121,6 +128,7 @@ def solve(
             buffers=buffers,
             batch_size=batch_size,
             resolution=resolution or None,
+            allocation=allocation,  # type: ignore[arg-type]
             progress=progress,
         )
     truth = _truth(instance, solution) if check else None

@@ -23,7 +23,7 @@ from saddleback.oracles import Dual, Step, round_to_grid, simplex_point
 from saddleback.policy import MixturePolicy, Policy
 from saddleback.spaces import Array
 
-SolveReward = Callable[[Array], Policy]
+SolveRewards = Callable[[Array], list[Policy]]
 EvaluatePolicy = Callable[[Policy], Array]
 Watcher = Callable[[int, Step], None]
 
@@ -44,9 +44,12 @@ class Outcome:
 
 
 class Oracle:
-    """Solver and evaluator as one function of σ, remembering what it was asked: O(σ) = (π_σ, V̂(π_σ))."""
+    """Solver and evaluator as one function of σ, remembering what it was asked: O(σ) = (π_σ, V̂(π_σ)).
 
-    def __init__(self, solve: SolveReward, evaluate: EvaluatePolicy, resolution: int | None = None):
+    ``solve`` takes several points at once ``(k, 1+m)``, so that :meth:`prefetch` reads the data once for all of them.
+    """
+
+    def __init__(self, solve: SolveRewards, evaluate: EvaluatePolicy, resolution: int | None = None):
         self._solve, self._evaluate, self._resolution = solve, evaluate, resolution
         self._by_reward: dict[bytes, tuple[Policy, Array]] = {}
         self._by_policy: dict[bytes, tuple[Policy, Array]] = {}
@@ -56,17 +59,38 @@ class Oracle:
         """Distinct rewards solved."""
         return len(self._by_reward)
 
+    @property
+    def columns(self) -> list[tuple[Policy, Array]]:
+        """Every distinct policy found so far, with its values."""
+        return list(self._by_policy.values())
+
+    @property
+    def asked(self) -> Array:
+        """Every point σ solved so far, ``(k, 1+m)``."""
+        return np.array([np.frombuffer(key) for key in self._by_reward])
+
     def __call__(self, sigma: Array) -> tuple[Policy, Array]:
         """The policy for □_σ and its values; equal policies are one object and are evaluated once."""
         sigma = round_to_grid(sigma, self._resolution)
         known = self._by_reward.get(sigma.tobytes())
-        if known is None:
-            policy = self._solve(sigma)
+        return known if known is not None else self._ask(sigma[None])[0]
+
+    def prefetch(self, sigmas: Array) -> None:
+        """Solve all new points among the rows of ``sigmas`` in one call of the solver."""
+        rounded = [round_to_grid(sigma, self._resolution) for sigma in sigmas]
+        new = {s.tobytes(): s for s in rounded if s.tobytes() not in self._by_reward}
+        if new:
+            self._ask(np.array(list(new.values())))
+
+    def _ask(self, sigmas: Array) -> list[tuple[Policy, Array]]:
+        answers = []
+        for sigma, policy in zip(sigmas, self._solve(sigmas), strict=True):
             known = self._by_policy.get(policy.key())
             if known is None:
                 known = self._by_policy[policy.key()] = (policy, self._evaluate(policy))
             self._by_reward[sigma.tobytes()] = known
-        return known
+            answers.append(known)
+        return answers
 
 
 def run(oracle: Oracle, dual: Dual, watch: Watcher | None = None) -> Outcome:
@@ -74,7 +98,8 @@ def run(oracle: Oracle, dual: Dual, watch: Watcher | None = None) -> Outcome:
     steps: list[Step] = []
     proposal = dual.propose(steps)
     while not proposal.done:
-        policy, values = oracle(simplex_point(proposal.multipliers))  # π_k and V̂^k
+        point = simplex_point(proposal.multipliers) if proposal.point is None else proposal.point
+        policy, values = oracle(point)  # π_k and V̂^k
         steps.append(Step(proposal.multipliers, policy, values))
         if watch is not None:
             watch(len(steps), steps[-1])

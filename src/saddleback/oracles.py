@@ -65,7 +65,10 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One round of Alg. 1: λ_k, the policy it led to, and that policy's estimated values ``(1+m,)``."""
+    """One round of Alg. 1: λ_k, the policy it led to, and that policy's estimated values ``(1+m,)``.
+
+    ``multipliers`` holds infinities where the round asked for the constraints alone.
+    """
 
     multipliers: tuple[float, ...]
     policy: Policy
@@ -73,11 +76,15 @@ class Step:
 
 
 class Proposal(NamedTuple):
-    """What a dual says next: try these ``multipliers`` ``(m,)``; or, when done, mix the steps with ``weights``."""
+    """What a dual says next: try these ``multipliers`` ``(m,)``; or, when done, mix the steps with ``weights``.
+
+    Where the reward has no part in what is asked (λ = ∞), ``point`` gives the point σ of the simplex itself.
+    """
 
     multipliers: tuple[float, ...]
     weights: Array | None
     done: bool
+    point: Array | None = None
 
 
 @runtime_checkable

@@ -2,19 +2,20 @@
 
     problem, simulator → design → collect (one buffer for the solver, one for the evaluator) → O(σ) = (π_σ, V̂(π_σ))
 
-The sample budget is the total of simulator calls over all buffers; it is split evenly over buffers and pairs.
+The sample budget is the total of simulator calls over all buffers. *Literal* follows the paper: the same N for every pair
+of the coreset, M = 4, LS-MDVI and LS-PE from zero. The *default* refines the design, gives each pair samples in proportion
+to its weight (which is what makes a refined design pay), starts the solver from a burn-in and evaluates by LSTD.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from saddleback.buffer import Buffer, collect, cut
 from saddleback.design import Design
@@ -22,7 +23,7 @@ from saddleback.designs import BY_NAME as DESIGNS
 from saddleback.errors import InputError, require
 from saddleback.evaluators import BY_NAME as EVALUATORS
 from saddleback.features import OneHot
-from saddleback.framework import Oracle
+from saddleback.framework import Oracle, SolveRewards
 from saddleback.oracles import Evaluator, InteractiveSolver, Interval, Solver
 from saddleback.policy import GreedyPolicy, Policy, as_table
 from saddleback.problem import CMDP
@@ -30,16 +31,17 @@ from saddleback.simulator import GenerativeModel, Sampler, Stream, generator
 from saddleback.solvers import BY_NAME as SOLVERS
 from saddleback.solvers import TABULAR
 from saddleback.spaces import Array
-from saddleback.theory import (
-    linear_evaluation_error,
-    linear_solver_error,
-    num_grid_points,
-    tabular_evaluation_error,
-    tabular_solver_error,
-    with_rounding,
-)
+
+Mode = Literal["default", "literal"]
+Allocation = Literal["equal", "design"]
 
 _TABLE_STATES = 200_000  # finite problems up to this size keep policies as action tables, so that equal ones are merged
+_USUAL = {  # (mode, tabular): solver, evaluator, design, allocation
+    ("literal", True): ("tabular-mdvi", "tabular-pe", "full", "equal"),
+    ("literal", False): ("ls-mdvi", "ls-pe", "frank-wolfe", "equal"),
+    ("default", True): ("tabular-mdvi-burn-in", "lstd", "full", "equal"),
+    ("default", False): ("ls-mdvi-burn-in", "lstd", "exchange", "design"),
+}
 
 
 class Designer(Protocol):
@@ -52,14 +54,19 @@ class Designer(Protocol):
 
 @dataclass(frozen=True)
 class Choices:
-    """Which parts a solve is made of, by name or as objects; None means the usual one for the problem."""
+    """Which parts a solve is made of, by name or as objects; None means the usual one for the mode and the problem.
+
+    ``batch_size`` is M; ``resolution`` the grid of the solver's rewards (None: no grid).
+    """
 
     solver: str | Solver | InteractiveSolver | None = None
     evaluator: str | Evaluator | None = None
     design: str | Designer | None = None
     buffers: int = 2
-    batch_size: int = 4
-    resolution: int | None = 1000
+    batch_size: int | None = None
+    resolution: int | None = None
+    allocation: Allocation | None = None
+    mode: Mode = "default"
 
 
 @dataclass(frozen=True)
@@ -82,96 +89,69 @@ class Prepared:
         """The evaluator's measured limits for one policy."""
         return self.evaluator.interval(self.problem, self.evaluation_buffer, policy, confidence)
 
-    def a_priori_error(self, delta: float) -> float:
-        """f = max(f_mdp, f_eva) with probability 1 − δ from explicit constants; infinite where nothing is proved.
+    def on(self, problem: CMDP) -> Prepared:
+        """The same samples under another reward, other constraints or thresholds: no new simulator call.
 
-        Proved are the paper's own pairs of oracles with buffers of their own, known rewards, rewards of the solver on a
-        grid fixed beforehand and a design whose leverages were checked on every pair.
+        States, actions, features and discount must be the same; new signals must be known functions or arrays.
         """
-        pair = (self.names["solver"], self.names["evaluator"])
-        A, B, C = self.solver_buffer, self.evaluation_buffer, self.design
-        proved = pair in (("ls-mdvi", "ls-pe"), ("tabular-mdvi", "tabular-pe")) and C.complete
-        if A is None or A is B or self.resolution is None or not proved or np.any(self.problem.observed):
-            return math.inf
-        m, gamma = self.problem.num_constraints, self.problem.gamma
-        n = num_grid_points(self.resolution, m)
-        solver, evaluation = (A.num_batches, int(A.batch_sizes.min())), (B.num_batches, int(B.batch_sizes.min()))
-        if pair[0] == "ls-mdvi":
-            Gamma = min(C.lebesgue, math.sqrt(C.leverage_bound))
-            shared: dict[str, Any] = {"gamma": gamma, "lebesgue": Gamma, "coreset_size": C.size, "delta": delta}
-            f_mdp = linear_solver_error(*solver, num_problems=n, **shared)
-            f_eva = linear_evaluation_error(*evaluation, num_problems=n * (1 + m), **shared)
-        else:
-            table: dict[str, Any] = {"gamma": gamma, "num_pairs": C.size, "delta": delta}
-            f_mdp = tabular_solver_error(*solver, num_problems=n, **table)
-            f_eva = tabular_evaluation_error(*evaluation, num_problems=n * (1 + m), **table)
-        f_mdp = with_rounding(f_mdp, horizon=self.problem.horizon, resolution=self.resolution, num_constraints=m)
-        return max(f_mdp, f_eva)
+        same = (problem.num_actions, problem.states, problem.gamma) == (
+            self.problem.num_actions,
+            self.problem.states,
+            self.problem.gamma,
+        )
+        require(
+            same, "problem", "must keep states, actions and discount to reuse samples", problem.name, "solve afresh"
+        )
+        if isinstance(self.solver, InteractiveSolver) or self.solver_buffer is None:
+            raise InputError(
+                "reuse", "must not be asked of an interactive solver", self.names["solver"], "solve afresh"
+            )
+        if np.any(problem.observed):
+            raise InputError("reuse", "must not be asked for observed signals", problem.name, "give known functions")
+        problem = dataclasses.replace(problem, features=self.problem.features, candidates=self.problem.candidates)
+        oracle = _oracle(
+            problem, self.solver, self.solver_buffer, self.evaluator, self.evaluation_buffer, self.resolution
+        )
+        return dataclasses.replace(self, problem=problem, oracle=oracle, samples=0)
 
 
-def prepare(
-    problem: CMDP,
-    model: GenerativeModel,
-    samples: int,
-    seed: int,
-    choices: Choices,
-) -> Prepared:
+def prepare(problem: CMDP, model: GenerativeModel, samples: int, seed: int, choices: Choices) -> Prepared:
     """Choose the parts, compute the design, draw the samples, wire the oracles."""
-    tabular = problem.features is None
-    solver_name, solver = _part("solver", choices.solver, "tabular-mdvi" if tabular else "ls-mdvi", SOLVERS)
-    if solver_name in TABULAR:
-        tabular = True
-        problem = dataclasses.replace(problem, features=None)
-    evaluator_name, evaluator = _part("evaluator", choices.evaluator, "tabular-pe" if tabular else "ls-pe", EVALUATORS)
-    design_name, designer = _part("design", choices.design, "full" if tabular else "frank-wolfe", DESIGNS)
-    if problem.features is None and problem.num_states is not None:
-        # One-hot features let least-squares oracles run on tables too; tabular oracles do not look at them.
-        problem = dataclasses.replace(problem, features=OneHot(problem.num_states, problem.num_actions))
+    problem, names, solver, evaluator, designer = _parts(problem, choices)
+    allocation = choices.allocation or _USUAL[choices.mode, names["design"] == "full"][3]
     design: Design = designer.design(problem)
-    require(choices.buffers in (1, 2), "buffers", "must be 1 or 2", choices.buffers, "use 2: one buffer is a heuristic")
-    names = {"solver": solver_name, "evaluator": evaluator_name, "design": design_name}
-    remarks = list(solver.remarks(problem)) if hasattr(solver, "remarks") else []
-
-    def batches(counts: Any) -> int:
-        smallest = int(np.min(counts))
-        return max(1, smallest // min(choices.batch_size, smallest))
-
     interactive = isinstance(solver, InteractiveSolver)
+    remarks = list(solver.remarks(problem)) if hasattr(solver, "remarks") else []
     if choices.buffers == 1:
         remarks.append(
-            "one buffer serves solver and evaluator: evaluations are biased upwards on the data that chose the policy"
+            "one buffer serves solver and evaluator (a heuristic): policies look better on the data that chose them"
         )
     num_buffers = 2 if interactive else choices.buffers  # an interactive solver's half is a limit
-    per_pair = samples // (num_buffers * design.size)
-    require(
-        per_pair >= 1,
-        "samples",
-        f"must be at least {num_buffers * design.size} ({num_buffers} buffer(s) of {design.size} pairs)",
-        samples,
-        "raise --samples, or use fewer features",
-    )
-    solver_buffer: Buffer | None = None
-    drawn = 0
+    total = samples // num_buffers
+    T, counts = batches_and_counts(problem, design, total, choices, allocation)
     if interactive:
-        sampler = Sampler(model, seed, limit=samples - per_pair * design.size)
-        solve = _interactive(problem, design, solver, sampler, choices.resolution)
-        drawn = sampler.num_queries
-    else:
-        own, counts, T = design, np.full(design.size, per_pair), batches(per_pair)
-        if hasattr(solver, "allocate"):  # GSS collects i.i.d. from the design instead of N per pair
-            own, counts = solver.allocate(design, per_pair * design.size, generator(seed, Stream.SOLVER, 0, 1 << 30))
-            T = 1
-        drawn_samples = collect(model, problem, own, counts, seed=seed, stream=Stream.SOLVER)
-        drawn = drawn_samples.total
-        solver_buffer = cut(drawn_samples, problem, own, T)
-        solve = _buffered(problem, solver_buffer, solver)
-    if choices.buffers == 1 and solver_buffer is not None and not hasattr(solver, "allocate"):
-        evaluation_buffer = solver_buffer
-    else:
-        more = collect(model, problem, design, per_pair, seed=seed, stream=Stream.EVALUATION)
+        resolution = choices.resolution or 20
+        sampler = Sampler(model, seed, limit=samples - int(counts.sum()))
+        solve = _interactive(problem, design, solver, sampler, resolution)
+        evaluation = cut(
+            collect(model, problem, design, counts, seed=seed, stream=Stream.EVALUATION), problem, design, T
+        )
+        oracle = Oracle(solve, lambda p: evaluator.evaluate(problem, evaluation, p), resolution)
+        drawn = sampler.num_queries + evaluation.num_samples
+        return Prepared(
+            problem, design, None, evaluation, solver, evaluator, oracle, drawn, names, tuple(remarks), resolution
+        )
+    own, own_counts, own_T = design, counts, T
+    if hasattr(solver, "allocate"):  # GSS collects i.i.d. from the design
+        own, own_counts = solver.allocate(design, int(counts.sum()), generator(seed, Stream.SOLVER, 0, 1 << 30))
+        own_T = 1
+    solver_buffer = cut(collect(model, problem, own, own_counts, seed=seed, stream=Stream.SOLVER), problem, own, own_T)
+    evaluation_buffer, drawn = solver_buffer, solver_buffer.num_samples
+    if choices.buffers == 2:
+        more = collect(model, problem, design, counts, seed=seed, stream=Stream.EVALUATION)
+        evaluation_buffer = cut(more, problem, design, T)
         drawn += more.total
-        evaluation_buffer = cut(more, problem, design, batches(per_pair))
-    oracle = Oracle(solve, lambda policy: evaluator.evaluate(problem, evaluation_buffer, policy), choices.resolution)
+    oracle = _oracle(problem, solver, solver_buffer, evaluator, evaluation_buffer, choices.resolution)
     return Prepared(
         problem,
         design,
@@ -184,6 +164,60 @@ def prepare(
         names,
         tuple(remarks),
         choices.resolution,
+    )
+
+
+def batches_and_counts(
+    problem: CMDP, design: Design, total: int, choices: Choices, allocation: str
+) -> tuple[int, NDArray[np.int64]]:
+    """T and the samples of each pair, ``total`` at the most.
+
+    T = N/4 in literal mode. Otherwise T grows with the horizon only (the averaging lag falls with T, the noise does not
+    care), and samples follow the design's weights with at least T a pair.
+    """
+    c, H = design.size, problem.horizon
+    N = total // c
+    require(
+        N >= 1,
+        "samples",
+        f"must be at least {choices.buffers * c} ({choices.buffers} buffer(s) of {c} pairs)",
+        choices.buffers * total,
+        "raise the number of samples, or use fewer features",
+    )
+    if choices.batch_size is not None or choices.mode == "literal":
+        M = min(choices.batch_size or 4, N)
+        require(M >= 1, "batch_size", "must be at least 1", M, "use 4")
+        T = N // M
+    else:
+        T = min(N, int(np.clip(50 * H, 300, 3000)))
+    if allocation == "equal" or N < 2:
+        return T, np.full(c, N)
+    T = min(T, max(1, total // (2 * c)))
+    return T, T + np.floor((total - c * T) * design.weights).astype(np.int64)
+
+
+def _parts(problem: CMDP, choices: Choices) -> tuple[CMDP, dict[str, str], Any, Evaluator, Designer]:
+    """The problem as its oracles see it, the names, and the oracles themselves."""
+    require(
+        choices.mode in ("default", "literal"), "mode", "must be default or literal", repr(choices.mode), "pick one"
+    )
+    require(choices.buffers in (1, 2), "buffers", "must be 1 or 2", choices.buffers, "use 2: one buffer is a heuristic")
+    usual = _USUAL[choices.mode, problem.features is None]
+    solver_name, solver = _part("solver", choices.solver, usual[0], SOLVERS)
+    if solver_name in TABULAR and problem.features is not None:
+        problem = dataclasses.replace(problem, features=None)
+        usual = _USUAL[choices.mode, True]
+    evaluator_name, evaluator = _part("evaluator", choices.evaluator, usual[1], EVALUATORS)
+    design_name, designer = _part("design", choices.design, usual[2], DESIGNS)
+    if problem.features is None and problem.num_states is not None:
+        # One-hot features let least-squares oracles run on tables too; tabular oracles do not look at them.
+        problem = dataclasses.replace(problem, features=OneHot(problem.num_states, problem.num_actions))
+    return (
+        problem,
+        {"solver": solver_name, "evaluator": evaluator_name, "design": design_name},
+        solver,
+        evaluator,
+        designer,
     )
 
 
@@ -206,15 +240,20 @@ def _canonical(problem: CMDP, policy: Policy) -> Policy:
     return policy
 
 
-def _buffered(problem: CMDP, buffer: Buffer, solver: Solver) -> Callable[[Array], Policy]:
-    return lambda sigma: _canonical(problem, solver.solve(problem, buffer, sigma[None])[0])
+def _oracle(
+    problem: CMDP, solver: Solver, solver_buffer: Buffer, evaluator: Evaluator, buffer: Buffer, resolution: int | None
+) -> Oracle:
+    def solve(sigmas: Array) -> list[Policy]:
+        return [_canonical(problem, policy) for policy in solver.solve(problem, solver_buffer, sigmas)]
+
+    return Oracle(solve, lambda policy: evaluator.evaluate(problem, buffer, policy), resolution)
 
 
 def _interactive(
-    problem: CMDP, design: Design, solver: InteractiveSolver, sampler: Sampler, resolution: int | None
-) -> Callable[[Array], Policy]:
+    problem: CMDP, design: Design, solver: InteractiveSolver, sampler: Sampler, resolution: int
+) -> SolveRewards:
     """Solve for every point of the grid from one run of the sampler, before the dual asks for any of them."""
-    if resolution is None or (resolution + 1) ** problem.num_constraints > 2000:
+    if (resolution + 1) ** problem.num_constraints > 2000:
         raise InputError(
             "resolution",
             "must leave at most 2000 grid points for an interactive solver, which solves them all at once",
@@ -226,4 +265,4 @@ def _interactive(
     mixing = np.column_stack([resolution - grid.sum(axis=1), grid]) / resolution
     policies = solver.solve_interactively(problem, design, sampler, mixing)
     by_point = {s.tobytes(): _canonical(problem, p) for s, p in zip(mixing, policies, strict=True)}
-    return lambda sigma: by_point[sigma.tobytes()]
+    return lambda sigmas: [by_point[sigma.tobytes()] for sigma in sigmas]

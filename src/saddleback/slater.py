@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
-import scipy.optimize
 
-from saddleback.errors import NumericalError
+from saddleback.columns import matrix_game
 from saddleback.framework import Oracle
 from saddleback.oracles import Interval
 from saddleback.policy import Policy
@@ -40,7 +39,8 @@ class Verdict(Enum):
 class Slater:
     """ζ in the paper's units: estimate and limits.
 
-    ``reachable`` is the largest V̂_{c_i} seen, ``slacks`` are those of the best mixture found, per constraint ``(m,)``.
+    ``reachable`` is the largest V̂_{c_i} seen, ``slacks`` are those of the best mixture found, per constraint ``(m,)``; ``policy`` is its
+    heaviest member.
     """
 
     estimate: float
@@ -48,6 +48,7 @@ class Slater:
     high: float
     reachable: Array
     slacks: Array
+    policy: Policy
 
     @property
     def verdict(self) -> Verdict:
@@ -69,7 +70,7 @@ def estimate_slater(
     if m > 1:
         while len(columns) < _MOST_COLUMNS:
             slack = np.array([values[1:] - b for _, values in columns])  # (k, m)
-            weights, prices, worth = _matrix_game(slack)
+            weights, prices, worth = matrix_game(slack)
             policy, values = oracle(np.concatenate([[0.0], prices]))
             if prices @ (values[1:] - b) <= worth + 1e-9:
                 break
@@ -83,22 +84,11 @@ def estimate_slater(
     # ζ ≤ max_π Σ_i μ_i (V_{c_i} − b_i) for any prices μ, and the policies in use are the solver's best answers to μ.
     slacks = weights @ slack
     upper = float(prices @ high) + solver_error
-    return Slater(float(slacks.min()), float(np.min(low)), upper, (slack + b).max(axis=0), slacks)
-
-
-def _matrix_game(payoff: Array) -> tuple[Array, Array, float]:
-    """Weights over rows that maximise the smallest column payoff, the prices of the columns, and the value."""
-    k, m = payoff.shape
-    answer = scipy.optimize.linprog(
-        np.append(np.zeros(k), -1.0),
-        A_ub=np.hstack([-payoff.T, np.ones((m, 1))]),
-        b_ub=np.zeros(m),
-        A_eq=np.append(np.ones(k), 0.0)[None],
-        b_eq=[1.0],
-        bounds=[(0, None)] * k + [(None, None)],
-        method="highs",
+    return Slater(
+        float(slacks.min()),
+        float(np.min(low)),
+        upper,
+        (slack + b).max(axis=0),
+        slacks,
+        columns[int(np.argmax(weights))][0],
     )
-    if answer.x is None:
-        raise NumericalError(f"the matrix game of the Slater constant was not solved: {answer.message}")
-    prices = np.maximum(-answer.ineqlin.marginals, 0.0)
-    return np.maximum(answer.x[:k], 0.0), prices / prices.sum(), float(answer.x[k])

@@ -81,7 +81,11 @@ class Stationary:
 
 @dataclass(frozen=True)
 class Solution:
-    """A policy with what is known about it. ``mixture``, ``value`` and the rest are None where there is no answer."""
+    """A policy with what is known about it. ``mixture``, ``value`` and the rest are None where there is no answer.
+
+    ``gap`` is what the dual left open between the mixture and its own upper bound, in the user's reward. ``prepared``
+    holds the samples and oracles, for a later ``solve(..., reuse=solution)`` or a frontier.
+    """
 
     status: Status
     message: str
@@ -93,10 +97,12 @@ class Solution:
     multipliers: tuple[float, ...] = ()
     members: tuple[MemberReport, ...] = ()
     max_slack: float | None = None
+    gap: float | None = None
     trace: Trace | None = None
     stationary: Stationary | None = None
     remarks: tuple[str, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
+    prepared: Any = field(default=None, repr=False)
 
     def to_json(self) -> dict[str, Any]:
         """One JSON-ready object; the keys are the command line's contract."""
@@ -113,6 +119,8 @@ class Solution:
             "remarks": list(self.remarks),
             "settings": self.settings,
         }
+        if self.gap is not None:
+            out["gap"] = self.gap
         if self.max_slack is not None:
             out["max_slack"] = self.max_slack
         if self.stationary is not None:

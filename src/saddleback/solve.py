@@ -1,135 +1,151 @@
 """One call: ``solve(problem, simulator, samples=…, feasibility=…) -> Solution``.
 
-Alg. 1 with the settings of Theorem thm_main2, where the data allow them:
+    prepare (design, buffers, oracles) → Slater constant and verdict → steer the dual → Alg. 1 → measured limits → status
 
-    U = 2H/ζ,   η = U/(H√K),   b' = b − 2f (relaxed)  or  b + 4f (strict, f ≤ ζ/6)
-
-ζ is replaced by a measured lower limit, which is all the proof needs. With affordable budgets the worst-case f exceeds
-ζ/6 (often H itself), and b' = b − 2f would silently drop the constraint. Then relaxed uses b' = b, strict uses b' = b plus
-the measured evaluation half-width, and the solution says "no a-priori guarantee". ``error`` sets f by hand.
+``mode="default"`` uses column generation, a refined design and LSTD; ``mode="literal"`` is the paper's algorithm with the
+settings of its theorem. What is promised when stands in :mod:`saddleback.steering`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from saddleback.duals import BY_NAME as DUALS
-from saddleback.duals import ProjectedDescent
+from saddleback.duals import ColumnGeneration, ProjectedDescent
 from saddleback.errors import BudgetError, InputError, require
 from saddleback.framework import Outcome, run
 from saddleback.oracles import Evaluator, InteractiveSolver, Interval, Solver
 from saddleback.problem import CMDP
-from saddleback.setup import Choices, Designer, Prepared, prepare
+from saddleback.setup import Allocation, Choices, Designer, Mode, Prepared, prepare
 from saddleback.simulator import GenerativeModel
 from saddleback.slater import Slater, Verdict, estimate_slater
 from saddleback.solution import Solution, Status, Trace, constraint_reports, member_reports
-from saddleback.spaces import Array
 from saddleback.stationary import stationary_copy
-from saddleback.theory import Guarantee, guarantee_of
+from saddleback.steering import Feasibility, Orders, Steering, steer
+from saddleback.theory import Guarantee
 
-Feasibility = Literal["relaxed", "strict"]
 Progress = Callable[[str, int, int], None]
 """Called with (what, done, total) while a solve runs."""
 
-
-@dataclass(frozen=True)
-class Overrides:
-    """The theorem's settings set by hand, in the paper's units; None means as the theorem says."""
-
-    upper: float | None = None
-    step_size: float | None = None
-    target: Array | None = None
+_MOST_TIGHTENINGS = 8
 
 
 def solve(
     problem: CMDP,
-    simulator: GenerativeModel,
+    simulator: GenerativeModel | None = None,
     *,
     feasibility: Feasibility = "relaxed",
     samples: int = 1_000_000,
-    iterations: int = 1000,
     delta: float = 0.05,
     seed: int = 0,
-    error: float | None = None,
+    mode: Mode = "default",
+    reuse: Solution | None = None,
     solver: str | Solver | InteractiveSolver | None = None,
     evaluator: str | Evaluator | None = None,
     design: str | Designer | None = None,
-    dual: str = "projected-descent",
+    dual: str | None = None,
+    iterations: int = 1000,
+    error: float | None = None,
     buffers: int = 2,
-    batch_size: int = 4,
-    resolution: int | None = 1000,
+    batch_size: int | None = None,
+    resolution: int | None = -1,
+    allocation: Allocation | None = None,
     upper: float | None = None,
     step_size: float | None = None,
     target: ArrayLike | None = None,
+    tolerance: float | None = None,
     progress: Progress | None = None,
 ) -> Solution:
-    """Solve a constrained problem from ``samples`` simulator calls; what is guaranteed when stands at the module's head.
+    """Solve a constrained problem from ``samples`` simulator calls, or from those of an earlier solution (``reuse``).
 
-    Parts are chosen by name or handed over as objects; None means the usual one for the problem. ``batch_size`` is M,
-    ``iterations`` is K, ``resolution`` the grid of the solver's rewards (None: no grid, as in the paper). ``error`` is f,
-    and ``upper`` (U), ``step_size`` (η) and ``target`` (b', one a constraint) override the theorem; these four are in the
-    paper's units, where rewards and constraints are utilities in [0, 1].
+    Parts are chosen by name or handed over as objects; None means the usual one for the mode and the problem.
+    ``batch_size`` is M, ``iterations`` is K (projected descent only), ``resolution`` the grid of the solver's rewards
+    (None: no grid; by default 1000 in literal mode, else none), ``allocation`` "equal" or "design" (samples in proportion
+    to the design's weights). ``error`` is the oracles' f; it, ``upper`` (U), ``step_size`` (η), ``target`` (b', one a
+    constraint) and ``tolerance`` (the dual's τ) are in the paper's units, where rewards and constraints are utilities in
+    [0, 1]. With ``reuse`` the problem may have other rewards, constraints and thresholds, and no new sample is drawn.
     """
+    dual = dual or ("projected-descent" if mode == "literal" else "column-generation")
     _check(feasibility, samples, iterations, delta, error, dual)
     impossible = _impossible(problem)
     if impossible is not None:
         return impossible
     if progress is not None:
         progress("sampling", 0, 1)
-    choices = Choices(solver, evaluator, design, buffers, batch_size, resolution)
-    overrides = Overrides(upper, step_size, None if target is None else np.asarray(target, dtype=np.float64))
+    if resolution == -1:
+        resolution = 1000 if mode == "literal" else None
+    choices = Choices(solver, evaluator, design, buffers, batch_size, resolution, allocation, mode)
     try:
-        parts = prepare(problem, simulator, samples, seed, choices)
+        parts = _reused(reuse, problem) if reuse is not None else _sampled(problem, simulator, samples, seed, choices)
     except BudgetError as exhausted:
-        return Solution(Status.BUDGET_EXHAUSTED, str(exhausted).rstrip("."), problem, simulator.num_queries)
-    confidence = 1.0 - delta
-    slater = estimate_slater(parts.problem, parts.oracle, lambda policy: parts.interval(policy, confidence))
+        drawn = 0 if simulator is None else simulator.num_queries
+        return Solution(Status.BUDGET_EXHAUSTED, str(exhausted).rstrip("."), problem, drawn)
+    fixed = None if target is None else np.asarray(target, dtype=np.float64)
+    orders = Orders(dual, feasibility, iterations, 1.0 - delta, error, upper, step_size, fixed, tolerance)
     settings: dict[str, Any] = {
+        "mode": mode,
         **parts.names,
         "dual": dual,
         "feasibility": feasibility,
-        "iterations": iterations,
         "seed": seed,
         "delta": delta,
         "coreset": parts.design.size,
         "batches": parts.evaluation_buffer.num_batches,
     }
+    return finish(problem, parts, orders, settings, progress)
+
+
+def finish(
+    problem: CMDP, parts: Prepared, orders: Orders, settings: dict[str, Any], progress: Progress | None = None
+) -> Solution:
+    """Everything after sampling."""
+    slater = estimate_slater(parts.problem, parts.oracle, lambda policy: parts.interval(policy, orders.confidence))
     if slater.verdict is Verdict.INFEASIBLE:
-        return _infeasible(parts, slater, settings)
-    f = parts.a_priori_error(delta) if error is None else error
-    descent, guarantee = _settings(parts, slater, f, feasibility, iterations, confidence, overrides)
-    settings |= {"error": f if math.isfinite(f) else None, "upper": descent.upper, "target": descent.target.tolist()}
-    outcome = run(parts.oracle, descent, _watcher(progress, iterations))
-    limits = mixture_interval(parts, outcome, confidence)
-    status, message = _status(parts.problem, slater, descent, outcome, limits, feasibility)
-    remarks = [*parts.remarks, _guarantee_remark(parts.problem, guarantee, f, error is not None, delta)]
+        return _infeasible(problem, parts, slater, settings)
+    steering, outcome, limits = _run(parts, slater, orders, progress)
+    status, message = _status(parts.problem, slater, steering, outcome, limits, orders.feasibility)
+    f = steering.error
+    settings |= {
+        "iterations": len(outcome.steps),
+        "solver_calls": outcome.num_solver_calls,
+        "error": f if math.isfinite(f) else None,
+        "target": steering.target.tolist(),
+    }
+    gap = None
+    if isinstance(steering.dual, ProjectedDescent):
+        settings["upper"] = steering.dual.upper
+        prices = np.mean([s.multipliers for s in outcome.steps], axis=0)
+    else:
+        assert isinstance(steering.dual, ColumnGeneration)
+        gap = steering.dual.gap(outcome.steps) * float(parts.problem.scale[0])
+        prices = np.array(steering.dual.propose(outcome.steps).multipliers)
+    remarks = [*parts.remarks, _guarantee_remark(parts.problem, steering.promise(outcome), f, orders)]
     if np.any((outcome.values < limits.low) | (outcome.values > limits.high)):
         remarks.append(
             f"the estimates of {parts.names['evaluator']} carry the bias of its start from zero; the likely ranges are "
             "corrected for it"
         )
-    multipliers = parts.problem.multipliers_of(np.mean([s.multipliers for s in outcome.steps], axis=0))
-    values = parts.problem.values_of(outcome.values)
     return Solution(
         status,
         message,
         problem,
         parts.samples,
         outcome.mixture,
-        float(values[0]),
+        float(parts.problem.values_of(outcome.values)[0]),
         constraint_reports(parts.problem, outcome.values, limits.low, limits.high),
-        tuple(map(float, multipliers)),
+        tuple(map(float, parts.problem.multipliers_of(prices))),
         member_reports(parts.problem, outcome),
+        gap=None if gap is None or not math.isfinite(gap) else gap,
         trace=Trace.of(parts.problem, outcome),
         stationary=stationary_copy(parts, outcome.mixture),
         remarks=tuple(remarks),
         settings=settings,
+        prepared=parts,
     )
 
 
@@ -140,74 +156,51 @@ def mixture_interval(parts: Prepared, outcome: Outcome, confidence: float) -> In
     return Interval(w @ np.array([i.low for i in intervals]), w @ np.array([i.high for i in intervals]))
 
 
-def _settings(
-    parts: Prepared,
-    slater: Slater,
-    f: float,
-    feasibility: Feasibility,
-    K: int,
-    confidence: float,
-    overrides: Overrides,
-) -> tuple[ProjectedDescent, Guarantee | None]:
-    """U, η, b', and what they guarantee for this K (None: nothing a priori)."""
-    H, b = parts.problem.horizon, parts.problem.thresholds
-    proved = slater.estimate - f  # a lower bound on ζ whenever f is one on the evaluation error
-    guaranteed = len(b) == 1 and b[0] >= 0 and proved > 0 and f <= proved / 6
-    # Without that, the measured limit; an undecided problem may have no room at all, and a hundredth of H keeps U finite.
-    zeta = proved if guaranteed else slater.low if slater.low > 0 else 0.01 * H
-    if guaranteed:
-        target = b - 2 * f if feasibility == "relaxed" else b + 4 * f
-    elif feasibility == "relaxed":
-        target = b
-    else:
-        target = b + _half_width(parts, confidence)
-    if overrides.target is not None:
-        target = np.broadcast_to(overrides.target, b.shape)
-    U = 2 * H / zeta if overrides.upper is None else overrides.upper
-    eta = U / (H * math.sqrt(K)) if overrides.step_size is None else overrides.step_size
-    dual = ProjectedDescent(target, U, eta, K)
-    if not guaranteed:
-        return dual, None
-    return dual, guarantee_of(
-        upper=U,
-        step_size=eta,
-        num_iterations=K,
-        target=float(target[0]),
-        solver_error=f,
-        evaluation_error=f,
-        horizon=H,
-        zeta=proved,
-        threshold=float(b[0]),
-    )
+def _run(
+    parts: Prepared, slater: Slater, orders: Orders, progress: Progress | None
+) -> tuple[Steering, Outcome, Interval]:
+    """Alg. 1; in strict mode the default dual's target is raised by what the measured limits miss, until they do not."""
+    steering = steer(parts, slater, orders)
+    b = parts.problem.thresholds
+    for _ in range(_MOST_TIGHTENINGS):
+        outcome = run(parts.oracle, steering.dual, _watcher(progress, orders))
+        limits = mixture_interval(parts, outcome, orders.confidence)
+        missing = np.maximum(b - limits.low[1:], 0.0)
+        settled = orders.feasibility == "relaxed" or isinstance(steering.dual, ProjectedDescent) or not np.any(missing)
+        raised = steering.target + 1.02 * missing
+        if settled or orders.target is not None or not ColumnGeneration(raised).feasible(outcome.steps):
+            break
+        steering = steer(parts, slater, orders, raised)
+    return steering, outcome, limits
 
 
-def _half_width(parts: Prepared, confidence: float) -> Array:
-    """Half the measured interval of each constraint at the policy that is safest for it, ``(m,)``."""
-    m = parts.problem.num_constraints
-    widths = np.zeros(m)
-    for i in range(m):
-        low, high = parts.interval(parts.oracle(np.eye(1 + m)[1 + i])[0], confidence)
-        widths[i] = (high[1 + i] - low[1 + i]) / 2
-    return widths
+def _sampled(problem: CMDP, simulator: GenerativeModel | None, samples: int, seed: int, choices: Choices) -> Prepared:
+    if simulator is None:
+        raise InputError("simulator", "must be given", None, "pass a GenerativeModel, or reuse=solution")
+    return prepare(problem, simulator, samples, seed, choices)
+
+
+def _reused(reuse: Solution, problem: CMDP) -> Prepared:
+    if reuse.prepared is None:
+        raise InputError("reuse", "must be a solution that holds its samples", "one without", "solve it first")
+    return reuse.prepared.on(problem)
 
 
 def _status(
-    problem: CMDP, slater: Slater, dual: ProjectedDescent, outcome: Outcome, limits: Interval, feasibility: Feasibility
+    problem: CMDP, slater: Slater, steering: Steering, outcome: Outcome, limits: Interval, feasibility: Feasibility
 ) -> tuple[Status, str]:
     """The verdict on a finished run, with cause and remedy."""
+    dual = steering.dual
     if slater.verdict is Verdict.UNDECIDED:
         return Status.UNDECIDED, (
             "it is not settled whether any policy meets the constraints: the best constraint value found lies within its "
             "own error of the threshold; draw more samples or move the threshold"
         )
-    if dual.saturated(outcome.steps):
+    if isinstance(dual, ProjectedDescent) and dual.saturated(outcome.steps):
         return Status.UNDECIDED, (
             f"a multiplier stayed at its cap U = {dual.upper:.3g}, so the dual has not converged; "
             "raise the cap or the number of samples, or move the threshold"
         )
-    short = problem.thresholds - outcome.values[1:]
-    worst = int(np.argmax(short))
-    name = problem.constraints[worst].name
     if feasibility == "strict":
         missing = problem.thresholds - limits.low[1:]
         if np.any(missing > 0):
@@ -217,20 +210,31 @@ def _status(
                 "threshold; draw more samples or run more iterations"
             )
         return Status.SOLVED, "every constraint holds, by its measured limits"
+    if isinstance(dual, ColumnGeneration):
+        if not dual.feasible(outcome.steps):
+            return Status.UNDECIDED, (
+                "no mixture of the policies found meets the target, although some policy may; draw more samples"
+            )
+        if len(outcome.steps) >= dual.max_columns:
+            return Status.BUDGET_EXHAUSTED, f"the dual did not close its gap in {dual.max_columns} policies"
+        return Status.SOLVED, "the constraints hold on average over the mixture, by the estimates"
+    short = problem.thresholds - outcome.values[1:]
+    worst = int(np.argmax(short))
     if short[worst] > problem.horizon / math.sqrt(len(outcome.steps)):
         return Status.BUDGET_EXHAUSTED, (
-            f"after {len(outcome.steps)} iterations the constraint '{name}' is still missed by more than the dual's own "
-            "accuracy; run more iterations"
+            f"after {len(outcome.steps)} iterations the constraint '{problem.constraints[worst].name}' is still missed by "
+            "more than the dual's own accuracy; run more iterations"
         )
     return Status.SOLVED, "the constraints hold on average over the mixture, up to the accuracy of the run"
 
 
-def _guarantee_remark(problem: CMDP, guarantee: Guarantee | None, f: float, given: bool, delta: float) -> str:
+def _guarantee_remark(problem: CMDP, guarantee: Guarantee | None, f: float, orders: Orders) -> str:
     if guarantee is None:
         size = f"f = {f:.3g} in utilities" if math.isfinite(f) else "no bound on the oracles' error"
-        return f"no a-priori guarantee ({size}, against a sixth of the room the constraints leave): limits are measured"
+        return f"no a-priori guarantee ({size}): the limits shown are measured, not proved"
     loss, missed = guarantee.reward_loss * problem.scale[0], guarantee.violation * abs(problem.scale[1])
-    source = "if the oracles err by at most the f given by hand" if given else f"with probability {1 - delta:g}"
+    given = orders.error is not None
+    source = "if the oracles err by at most the f given by hand" if given else f"with probability {orders.confidence:g}"
     return (
         f"a-priori guarantee, {source}: the reward is within {loss:.4g} of the optimum and "
         f"'{problem.constraints[0].name}' is missed by at most {missed:.4g} (f = {f:.3g} in utilities)"
@@ -254,8 +258,7 @@ def _impossible(problem: CMDP) -> Solution | None:
     return Solution(Status.INFEASIBLE, message, problem, 0, max_slack=-abs(best - threshold))
 
 
-def _infeasible(parts: Prepared, slater: Slater, settings: dict[str, Any]) -> Solution:
-    problem = parts.problem
+def _infeasible(problem: CMDP, parts: Prepared, slater: Slater, settings: dict[str, Any]) -> Solution:
     values = problem.values_of(np.concatenate([[0.0], slater.reachable]))
     rows = [
         f"'{c.name}' {c.sense} {b:.6g} (the best found: {v:.6g})"
@@ -264,11 +267,16 @@ def _infeasible(parts: Prepared, slater: Slater, settings: dict[str, Any]) -> So
     together = " together" if problem.num_constraints > 1 else ""
     message = f"no policy meets {' and '.join(rows)}{together}, by measured limits; relax a threshold"
     slack = float((slater.slacks * np.abs(problem.scale[1:])).min())
-    return Solution(Status.INFEASIBLE, message, problem, parts.samples, max_slack=slack, settings=settings)
+    return Solution(
+        Status.INFEASIBLE, message, problem, parts.samples, max_slack=slack, settings=settings, prepared=parts
+    )
 
 
-def _watcher(progress: Progress | None, total: int) -> Callable[[int, Any], None] | None:
-    return None if progress is None else lambda done, step: progress("dual iterations", done, total)
+def _watcher(progress: Progress | None, orders: Orders) -> Callable[[int, Any], None] | None:
+    if progress is None:
+        return None
+    total = orders.iterations if orders.dual == "projected-descent" else 15
+    return lambda done, step: progress("dual iterations", done, max(total, done))
 
 
 def _check(feasibility: str, samples: int, iterations: int, delta: float, error: float | None, dual: str) -> None:

@@ -17,7 +17,7 @@ from saddleback.buffer import Buffer, collect, cut
 from saddleback.design import Design, full_design, weighted_design
 from saddleback.exact import best_policy, state_values
 from saddleback.features import OneHot
-from saddleback.oracles import Dual, Evaluator, InteractiveSolver, Solver, Step
+from saddleback.oracles import Dual, Evaluator, InteractiveSolver, Solver, Step, simplex_point
 from saddleback.policy import Policy, TabularPolicy, as_table
 from saddleback.problem import CMDP
 from saddleback.simulator import Sampler, Stream
@@ -112,8 +112,7 @@ def check_dual(dual: Dual, num_constraints: int, most_steps: int = 100_000) -> N
         assert len(steps) < most_steps, "a dual must end"
         assert len(proposal.multipliers) == num_constraints, "one multiplier a constraint"
         assert min(proposal.multipliers) >= 0, "multipliers are non-negative"
-        total = 1.0 + sum(proposal.multipliers)
-        values = np.array([1.0 / total, *(x / total for x in proposal.multipliers)])
+        values = simplex_point(proposal.multipliers) if proposal.point is None else proposal.point
         steps.append(Step(proposal.multipliers, policy, values))
         proposal = dual.propose(steps)
     assert proposal.weights is not None and len(proposal.weights) == len(steps), "one weight a step"

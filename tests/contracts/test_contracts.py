@@ -36,7 +36,9 @@ def test_design(name):
 
 
 def test_duals():
-    assert set(DUALS) == {"projected-descent"}
+    assert set(DUALS) == {"projected-descent", "column-generation"}
+    testing.check_dual(DUALS["column-generation"](np.array([0.3])), 1)
+    testing.check_dual(DUALS["column-generation"](np.array([0.3, 0.2])), 2)
     testing.check_dual(DUALS["projected-descent"](np.array([0.3]), 10.0, 0.1, 500), 1)
     testing.check_dual(DUALS["projected-descent"](np.array([0.3, 0.2]), 10.0, 0.1, 500), 2)
 

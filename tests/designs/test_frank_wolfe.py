@@ -1,4 +1,4 @@
-"""Frank-Wolfe: notes §7, properties 24, 25 (its part), 30, 31, and the measurements of §2.C."""
+"""Frank-Wolfe: properties 24, 25, 30, 31 and 33 of docs/properties.md, and what errata 14 says of the threshold rule."""
 
 import numpy as np
 import pytest
@@ -145,7 +145,7 @@ def test_coordinates_do_not_change_the_design(initialization):  # property 30
 
 
 @pytest.mark.parametrize(("d", "seed"), [(d, seed) for d in (10, 30) for seed in range(5)])
-def test_support_is_small_where_the_threshold_rule_keeps_everything(d, seed):  # notes §2.C(b)
+def test_support_is_small_where_the_threshold_rule_keeps_everything(d, seed):  # errata 14
     features = np.random.default_rng(seed).normal(size=(3000, d))
     weights, g, _ = optimal_weights(features)
     assert d <= np.count_nonzero(weights) <= 2 * d and g <= 2 * d

@@ -1,4 +1,4 @@
-"""InitializeDesign: where the literal form breaks (notes §2.C(a), property 24), and that the symmetric one does not."""
+"""InitializeDesign: where the literal form breaks (errata 13, property 24), and that the symmetric one does not."""
 
 import numpy as np
 import pytest

@@ -46,8 +46,8 @@ def test_linear_in_the_reward(seed, x, y):
         ranges=table.ranges,
     ).problem()
     evaluator = LSPE()
-    r, c = evaluator._iterate(problem, buffer, policy)[1].T
-    both = evaluator._iterate(mixed, buffer, policy)[1][:, 0]
+    r, c = evaluator.iterate(problem, buffer, policy).mean.T
+    both = evaluator.iterate(mixed, buffer, policy).mean[:, 0]
     np.testing.assert_allclose(both, x * r + y * c, atol=1e-12 * problem.horizon)
 
 
@@ -70,6 +70,22 @@ def test_noiseless_bias(seed, T):
     tabular = dataclasses.replace(problem, features=None)
     full = NoiselessBuffer.of(table, tabular, full_design(*tabular.pairs()), T)
     np.testing.assert_allclose(TabularPE().evaluate(tabular, full, policy), expected, atol=1e-11)
+
+
+@universal
+@given(seeds)
+def test_noiseless_bias_falls_as_one_over_the_batches(seed):
+    """Property 13: T·(V̄ − V) tends to −γP_π(I − γP_π)⁻¹V, the rest being at most γ^{T+1}H²; so 2T batches halve it."""
+    table = random_table(seed, d=4)
+    problem, policy = table.problem(), random_policy(table, seed)
+    V, step = state_values(table, policy), problem.gamma * chain_under(table, policy.table)
+    limit = problem.start.weights @ (step @ np.linalg.solve(np.eye(len(V)) - step, V))[problem.start.states]
+    truth = problem.start.weights @ V[problem.start.states]
+    for T in (40, 80):
+        buffer = NoiselessBuffer.of(table, problem, random_design(problem, seed), T)
+        bias = T * (LSPE().evaluate(problem, buffer, policy) - truth)
+        assert np.abs(bias + limit).max() <= problem.gamma ** (T + 1) * problem.horizon**2 + 1e-10 * T
+    assert np.all(limit > 0.1)
 
 
 @universal
@@ -140,7 +156,7 @@ def test_values_are_clipped_at_the_end_only():
     inside = []
     for seed in range(40):
         buffer = sampled(table, problem, design, 1000, 1000, seed)
-        start, omega, _ = LSPE()._iterate(problem, buffer, policy)
-        inside.append(float((start @ omega)[0]))
+        run = LSPE().iterate(problem, buffer, policy)
+        inside.append(float((run.start @ run.mean)[0]))
         assert LSPE().evaluate(problem, buffer, policy)[0] <= problem.horizon
     assert max(inside) > problem.horizon

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from exact.random_tables import random_policy, random_table
@@ -178,6 +182,56 @@ def test_property_29_the_optimum_is_concave_and_non_increasing_in_the_threshold(
     assert np.all(F[2:] - 2 * F[1:-1] + F[:-2] <= 1e-8)
     assert F[0] - F[-1] > 0.1
     assert np.all(np.diff(prices) >= -1e-6 * max(prices))
+
+
+def at_unit_threshold(table: Table, b: float) -> Table:
+    """The same problem with V_c ≥ b in the paper's units, whatever its sense and scale."""
+    problem = table.problem()
+    return dataclasses.replace(table, thresholds=np.array([b * problem.scale[1] + problem.base[1] * problem.horizon]))
+
+
+@settings(derandomize=True, deadline=None, max_examples=25)
+@given(
+    seed=st.integers(0, 10**6),
+    gamma=st.sampled_from([0.0, 0.5, 0.95]),
+    shares=st.lists(st.integers(-8, 32), min_size=3, max_size=3, unique=True),
+)
+def test_property_29_at_any_three_thresholds(seed: int, gamma: float, shares: list[int]) -> None:
+    """F(b) never rises, and lies above the chord between its neighbours; from below the free optimum's V_c to max V_c.
+
+    The linear program is right to 1e-9 of H; interpolation weights are at most one.
+    """
+    table = random_table(seed, m=1, gamma=gamma)
+    problem = table.problem()
+    free, top = (best_policy(table, row)[1][1] for row in np.eye(2))
+    x, y, z = free + np.sort(np.array(shares)) / 32 * (top - free)
+    F = [solve_exactly(at_unit_threshold(table, b)).value / problem.scale[0] for b in (x, y, z)]
+    tolerance = 1e-8 / (1 - gamma)
+    assert F[0] >= F[1] - tolerance
+    assert F[1] >= F[2] - tolerance
+    if z - x > 1e-6:
+        w = (y - x) / (z - x)
+        assert F[1] >= (1 - w) * F[0] + w * F[2] - tolerance
+
+
+@settings(derandomize=True, deadline=None, max_examples=25)
+@given(seed=st.integers(0, 10**6), gamma=st.sampled_from([0.0, 0.5, 0.95]), margin=st.floats(1e-3, 1.0))
+def test_property_28_verdicts_at_both_ends(seed: int, gamma: float, margin: float) -> None:
+    """Beyond max V_c: infeasible, no policy, and how far. At b = 0, which every policy meets: λ* = 0, the free optimum."""
+    table = random_table(seed, m=1, gamma=gamma)
+    problem = table.problem()
+    top = best_policy(table, np.array([0.0, 1.0]))[1][1]
+    beyond = solve_exactly(at_unit_threshold(table, top + margin))
+    assert beyond.status == "infeasible"
+    assert beyond.policy is None and np.isnan(beyond.value)
+    assert beyond.unit_slater == pytest.approx(-margin, abs=1e-9 / (1 - gamma))
+    slack = solve_exactly(at_unit_threshold(table, 0.0))
+    assert slack.status == "optimal"
+    assert slack.multipliers.tolist() == [0.0]
+    free = best_policy(table, np.array([1.0, 0.0]))[1]
+    assert problem.unit_values_of(np.append(slack.value, slack.constraint_values))[0] == pytest.approx(
+        free[0], abs=1e-9 / (1 - gamma)
+    )
 
 
 def test_the_policy_is_defined_where_nobody_goes() -> None:

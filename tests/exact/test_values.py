@@ -155,6 +155,26 @@ def test_property_16_constraint_value_rises_and_dual_function_is_convex() -> Non
         assert np.all(D[2:] - 2 * D[1:-1] + D[:-2] >= -1e-10)
 
 
+@settings(derandomize=True, deadline=None, max_examples=30)
+@given(
+    seed=st.integers(0, 10**6),
+    gamma=st.sampled_from([0.0, 0.5, 0.95]),
+    eighths=st.lists(st.integers(0, 160), min_size=2, max_size=5, unique=True),
+)
+def test_property_16_at_any_multipliers(seed: int, gamma: float, eighths: list[int]) -> None:
+    """V_c(λ) is a subgradient of D at λ: D(λ') ≥ D(λ) + (λ' − λ)V_c(λ) for any two. Hence D is convex and V_c rises.
+
+    Values of utilities up to (1+λ)H are right to 1e-11 of themselves, multipliers at least 1/8 apart.
+    """
+    table = random_table(seed, m=1, gamma=gamma)
+    lam = np.sort(np.array(eighths)) / 8
+    values = np.array([best_policy(table, np.array([1.0, x]))[1] for x in lam])
+    V_c, D = values[:, 1], values[:, 0] + lam * values[:, 1]
+    rounding = 1e-11 * (1 + lam[-1]) / (1 - gamma)
+    assert np.all(D[None, :] >= D[:, None] + (lam[None, :] - lam[:, None]) * V_c[:, None] - rounding)
+    assert np.all(np.diff(V_c) >= -8 * rounding)
+
+
 def test_gamma_zero_is_one_step() -> None:
     table = random_table(7, m=2, gamma=0.0)
     policy = random_policy(table, 1)

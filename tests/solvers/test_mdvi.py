@@ -73,6 +73,60 @@ def test_average_identity(seed):
     np.testing.assert_allclose(average - V, right, atol=1e-10)
 
 
+def every_value(table, problem, buffer, solver, sigma):
+    """V̂⁰ … V̂ⁿ on all states, the noise Σ(P̂_i − P)V̂^i/n on the coreset, and θ̃, from the solver's own V⁰."""
+    box, states = buffer.utilities(problem) @ sigma, np.arange(table.num_states)
+    value, first = solver._start(problem, buffer, box)
+    P = table.P.toarray()[buffer.design.states * table.num_actions + buffer.design.actions]
+    theta, noise, n = np.zeros(problem.features.dim), np.zeros(buffer.design.size), buffer.num_batches - first
+
+    def everywhere(value):
+        if isinstance(value, MaxDifference):
+            return problem.features.maximum(states, value[0]) - problem.features.maximum(states, value[1])
+        return np.zeros(table.num_states)
+
+    values = [everywhere(value)]
+    for t in range(first, buffer.num_batches):
+        means = buffer.expect(t, value)
+        noise += (means - P @ values[-1]) / n
+        before, theta = theta, theta + buffer.design.fit(box + problem.gamma * means)
+        value = MaxDifference(theta, before)
+        values.append(everywhere(value))
+    return np.array(values), noise, theta
+
+
+@universal
+@given(seeds, st.sampled_from([0.0, 0.3, 2.0]), st.booleans())
+def test_average_identity_and_gap_from_any_start(seed, burn_in, noiseless):
+    """Properties 3, 12 and 15 at every state, V⁰ being zero or what the burn-in ends with; linear features.
+
+    V̄ − V^{π_T} = (I − γP_π)⁻¹[πe + γP_π(V⁰ − V̂^T)/T] and V* − V^{π_T} ≤ H[γ·span(V̂^T − V⁰)/T + span(e)]; e = 0 without
+    noise. Numbers of size H = 5 through regressions of condition up to about 10⁴: rounding stays below 1e-10.
+    """
+    table = random_table(seed, d=4, S=5)
+    problem, sigma, states = table.problem(), np.array([0.6, 0.4]), np.arange(5)
+    design = random_design(problem, seed)
+    buffer = (
+        NoiselessBuffer.of(table, problem, design, 12) if noiseless else sampled(table, problem, design, 24, 12, seed)
+    )
+    solver = LSMDVI(burn_in)
+    values, noise, theta = every_value(table, problem, buffer, solver, sigma)
+    n, gamma, H = len(values) - 1, problem.gamma, problem.horizon
+    assert (np.ptp(values[0]) > 0) == (burn_in > 0)
+    policy = solver.solve(problem, buffer, sigma[None])[0]
+    np.testing.assert_allclose(policy.theta, theta, rtol=1e-12, atol=1e-12)
+    e = gamma * (table.phi @ design.fit(noise))
+    if noiseless:
+        assert np.abs(e).max() < 1e-12
+    pi = policy.probabilities(states)
+    P_pi, V = chain_under(table, pi), state_values(table, as_table(policy, 5)) @ sigma
+    change = (values[0] - values[-1]) / n
+    right = np.linalg.solve(np.eye(5) - gamma * P_pi, (pi * e).sum(axis=1) + gamma * P_pi @ change)
+    np.testing.assert_allclose(values[1:].mean(axis=0) - V, right, atol=1e-10)
+    best = state_values(table, best_policy(table, sigma)[0]) @ sigma
+    assert np.all(best - V <= H * (gamma * np.ptp(change) + np.ptp(e)) + 1e-10)
+
+
 @universal
 @given(seeds)
 def test_one_hot_equals_tabular(seed):

@@ -74,6 +74,28 @@ def test_limit_is_ls_mdvi():
     np.testing.assert_array_equal(soft.probabilities(states).argmax(axis=1), limit.actions(states))
 
 
+@universal
+@given(st.integers(0, 10_000), st.floats(-4.0, 0.0), st.integers(1, 40))
+def test_distance_from_the_limit(seed, exponent, T):
+    """Property 23: without noise, with κ = 0, Q̃ differs from LS-MDVI's by at most γHτ·log A, for every τ and T.
+
+    Σ_{i≤t} V^i = τ·lse(Q̃^t/τ) − τ·log A lies within τ·log A below max Q̃^t, and Q̃^{t+1} = (t+1)□ + γP Σ_{i≤t} V^i, so a
+    difference x becomes at most γ(x + τ·log A). Rounding: Q̃ of size TH, values regressed once a step.
+    """
+    tau = 10.0**exponent
+    table = random_table(seed, d=4)
+    problem = table.problem()
+    buffer = NoiselessBuffer.of(table, problem, random_design(problem, seed), T)
+    sigma = np.array([[0.5, 0.5]])
+    soft, hard = (s.solve(problem, buffer, sigma)[0] for s in (MirrorDescent(tau, 0.0), LSMDVI()))
+    difference = table.phi @ (soft.theta - hard.theta)
+    bound = problem.gamma * problem.horizon * tau * np.log(table.num_actions)
+    assert np.abs(difference).max() <= bound + 1e-11 * T * problem.horizon
+    assert difference.max() <= 1e-11 * T * problem.horizon  # from below
+    if T > 1 and tau > 1e-3:
+        assert difference.min() < -1e-6  # and not the same
+
+
 def test_runs_on_tables_through_one_hot_features():
     table = random_table(6)
     problem = dataclasses.replace(table.problem(), features=OneHot(table.num_states, table.num_actions))

@@ -9,6 +9,7 @@ import math
 import numpy as np
 import pytest
 
+from saddleback.a_priori import oracle_errors
 from saddleback.designs import BY_NAME as DESIGNS
 from saddleback.duals import ProjectedDescent
 from saddleback.exact import best_policy, mixture_values, policy_values, solve_exactly
@@ -61,8 +62,10 @@ def run_case(name, seed):
     instance = make(name, **parameters)
     table, problem = instance.table, instance.problem
     M = best_batch_size(name, problem, samples)
-    parts = prepare(problem, instance.simulator, samples, seed, Choices(batch_size=M, resolution=RESOLUTION))
-    f, H = parts.a_priori_error(DELTA), problem.horizon
+    parts = prepare(
+        problem, instance.simulator, samples, seed, Choices(batch_size=M, resolution=RESOLUTION, mode="literal")
+    )
+    f, H = oracle_errors(parts, DELTA).both, problem.horizon
     # The two assumptions, on every fortieth reward of the grid.
     worst_solver = worst_evaluation = 0.0
     for i in range(0, RESOLUTION + 1, 40):
@@ -122,7 +125,7 @@ def median_error(name, samples, seeds):
     problem, table = instance.problem, instance.table
     gaps = []
     for seed in seeds:
-        parts = prepare(problem, instance.simulator, 2 * samples, seed, Choices(solver=name, resolution=None))
+        parts = prepare(problem, instance.simulator, 2 * samples, seed, Choices(solver=name, mode="literal"))
         worst = 0.0
         for sigma in np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]):
             policy = as_table(parts.oracle(sigma)[0], table.num_states)

@@ -22,13 +22,14 @@ step of InitializeDesign in those coordinates is one in the given ones, with ano
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
-from saddleback.design import RANK_TOLERANCE, Design, leverages, orthonormalizing_map, weighted_design
+from saddleback.design import Design, orthonormalizing_map, weighted_design
 from saddleback.designs.candidates import candidate_features
 from saddleback.designs.initialize import literal, symmetric
+from saddleback.designs.leverage import Optimum, all_leverages, prune, whitening
 from saddleback.errors import InputError, require
 from saddleback.problem import CMDP
 from saddleback.spaces import Array
@@ -36,14 +37,6 @@ from saddleback.spaces import Array
 INITIALIZATIONS = {"symmetric": symmetric, "literal": literal}
 
 _STEPS_BETWEEN_RECOMPUTATIONS = 100  # or d if that is more, so that recomputing costs no more than the steps
-
-
-class Optimum(NamedTuple):
-    """Weights ρ̃ ``(n,)`` that sum to one, their g = max ν, and the number of steps taken."""
-
-    weights: Array
-    leverage_bound: float
-    iterations: int
 
 
 @dataclass(frozen=True)
@@ -147,45 +140,12 @@ def _check_options(tolerance: float, initialization: str, max_iterations: int) -
 
 
 def _whitening(X: Array, rho: Array) -> Array | None:
-    """R⁻¹ of the QR factorisation of √ρ̃ Φ, so that G⁻¹ = R⁻¹R⁻ᵀ; None where the support does not span."""
     C = np.flatnonzero(rho)
-    R = np.linalg.qr(np.sqrt(rho[C])[:, None] * X[C], mode="r")
-    if len(R) < X.shape[1]:
-        return None
-    singular = np.linalg.svd(R, compute_uv=False)
-    return np.linalg.inv(R) if singular[-1] > RANK_TOLERANCE * singular[0] else None
+    return whitening(X[C], rho[C], np.eye(X.shape[1]))
 
 
 def _recomputed(X: Array, rho: Array) -> tuple[Array, Array]:
     """G⁻¹ and ν from scratch."""
-    whitening = _whitening(X, rho)
-    assert whitening is not None  # Frank-Wolfe never takes a pair out
-    return whitening @ whitening.T, leverages(X, whitening)
-
-
-def prune(features: Array, weights: Array, target: float) -> tuple[Array, float]:
-    """Drop as many of the lightest pairs as leave g ≤ ``target``; the weights renormalised and their g, computed anew.
-
-    Every pair of the coreset costs samples. ``features`` ``(n, d)`` must have rank d.
-    """
-    C = np.flatnonzero(weights)
-    lightest = C[np.argsort(weights[C], kind="stable")]
-    best, g = weights / weights.sum(), _bound(features, weights / weights.sum())
-    low, high = 0, max(0, len(C) - features.shape[1])
-    while low < high:  # the largest number of pairs to drop, by bisection
-        middle = (low + high + 1) // 2
-        trial = weights.copy()
-        trial[lightest[:middle]] = 0.0
-        trial /= trial.sum()
-        bound = _bound(features, trial)
-        if bound <= target:
-            low, best, g = middle, trial, bound
-        else:
-            high = middle - 1
-    return best, g
-
-
-def _bound(X: Array, rho: Array) -> float:
-    """g(ρ̃); infinite where the support does not span."""
-    whitening = _whitening(X, rho)
-    return np.inf if whitening is None else float(leverages(X, whitening).max())
+    white = _whitening(X, rho)
+    assert white is not None  # Frank-Wolfe never takes a pair out
+    return white @ white.T, all_leverages(X, white)

@@ -1,6 +1,14 @@
 """Evaluators: the PolicyEvaluation oracle."""
 
+from functools import partial
+
 from saddleback.evaluators.ls_pe import LSPE
+from saddleback.evaluators.lstd import LSTD
 from saddleback.evaluators.tabular_pe import TabularPE
 
-BY_NAME = {"ls-pe": LSPE, "tabular-pe": TabularPE}
+BY_NAME = {
+    "lstd": LSTD,
+    "ls-pe": LSPE,
+    "ls-pe-burn-in": partial(LSPE, burn_in=2.0),
+    "tabular-pe": TabularPE,
+}

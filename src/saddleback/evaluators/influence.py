@@ -1,20 +1,20 @@
-"""How uncertain an evaluation is, measured from its own buffer: first-order influence of the samples on V̄(ρ).
+"""How uncertain an evaluation is, measured from its own buffer: first-order influence of the samples on V̂(ρ).
 
 The error of a fixed-point evaluation is, to first order and exactly for LSTD,
 
-    V̄(ρ) − V^π(ρ) = Σ_x a_x ((P̂ − P) V^π)(x) − (1/T) Σ_x a_x (P V̂^T)(x),      a = φ_ρᵀ (I − γBE)⁻¹ γB
+    V̂(ρ) − V^π(ρ) = Σ_x a_x ((P̂ − P)V^π)(x) + (1/T) Σ_x a_x (P(V⁰ − V̂^T))(x),      a = φ_ρᵀ (I − γBE)⁻¹ γB
 
 where a_x is how much the value at ρ moves with the mean at coreset pair x (on a table: γ times the discounted visits of
-x). The first term is noise with variance Σ a_x² Var_x(V)/N_x, read off the samples with V̄ in the place of V^π; the second
-is the bias of starting from V̂⁰ = 0, estimated by the same weights and taken out: the interval is V̄ minus the bias, plus or
-minus z standard errors, and may not hold V̄ itself. It is an approximation (central limit theorem, plug-in variances), and labelled so wherever it is
-printed; it assumes that the policy was not chosen on this buffer.
+x). The first term is noise with variance Σ a_x² Var_x(V)/N_x, read off the samples with V̂ in the place of V^π. The second
+is the bias of T averaged iterations that started from V⁰ (LSTD has none); it is estimated by the same weights and taken
+out, so the interval is V̂ minus the bias, plus or minus z standard errors, and may not hold V̂ itself. It is an
+approximation (central limit theorem, plug-in variances), labelled so wherever it is printed; it assumes that the policy was
+not chosen on this buffer.
 """
 
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse
 from scipy.special import ndtri
 
 from saddleback.buffer import Buffer
@@ -26,21 +26,20 @@ from saddleback.spaces import Array
 def interval_from_influence(
     problem: CMDP,
     buffer: Buffer,
-    model: scipy.sparse.csr_array,
     influence: Array,
     estimate: Array,
-    V_mean: Array,
-    V_last: Array,
+    V: Array,
+    drift: Array | None,
     confidence: float,
 ) -> Interval:
-    """Limits for the true values; ``V_mean`` is V̄ and ``V_last`` is V̂^T on the buffer's support, ``(n, 1+m)``."""
-    mean = model @ V_mean
-    variance = np.maximum(model @ V_mean**2 - mean**2, 0.0)
-    # A pair whose samples agree by chance is given the variance of one dissenting sample: half a count, as in Laplace's rule.
-    span = V_mean.max(axis=0) - V_mean.min(axis=0)
+    """Limits for the true values; ``V`` is V̂ and ``drift`` V⁰ − V̂^T (None: no bias) on the support, ``(n, 1+m)``."""
+    mean = buffer.average(V)
+    variance = np.maximum(buffer.average(V**2) - mean**2, 0.0)
+    # A pair whose samples agree by chance gets the variance of half a dissenting sample, as in Laplace's rule.
+    span = V.max(axis=0) - V.min(axis=0)
     variance += (0.5 / buffer.counts[:, None]) * span**2
     standard_error = np.sqrt((influence**2 / buffer.counts) @ variance)
-    bias = -(influence @ (model @ V_last)) / buffer.num_batches
+    bias = np.zeros_like(estimate) if drift is None else (influence @ buffer.average(drift)) / buffer.num_batches
     z = float(ndtri(0.5 + 0.5 * confidence))
     low, high = estimate - bias - z * standard_error, estimate - bias + z * standard_error
     return Interval(np.clip(low, 0.0, problem.horizon), np.clip(high, 0.0, problem.horizon))

@@ -8,57 +8,76 @@
     return V̄(ρ) = (1/T) Σ_{i=1}^T V̂^i(ρ)
 
 Exactly linear in ◇, so the reward and all constraints are evaluated together. Starting from zero costs a bias of about
-−γH·V/T that dwarfs the noise (without noise V̄ − V = −T⁻¹Σ_{i=1}^T(γP_π)^i V). The result is clipped to [0, H] at the end
-and never inside the loop, where it would break linearity.
+−γH·V/T that dwarfs the noise (without noise V̄ − V = −T⁻¹Σ_{i=1}^T(γP_π)^i V). With ``burn_in`` the first batches are spent
+on the same iteration without averaging, and its last V̂ replaces V̂⁰ = 0. The result is clipped to [0, H] at the end and
+never inside the loop, where it would break linearity.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from saddleback.buffer import Buffer, PolicyValue, Value
+from saddleback.errors import require
 from saddleback.evaluators.influence import interval_from_influence
+from saddleback.evaluators.lstd import LSTD
 from saddleback.oracles import Interval
 from saddleback.policy import Policy
 from saddleback.problem import CMDP
 from saddleback.spaces import Array
 
 
+class Iterates(NamedTuple):
+    """π⟨φ, ·⟩(ρ) as a vector ``(d,)``; ω⁰ (of V̂⁰), the mean of ω¹..ω^T, and ω^T, each ``(d, 1+m)``; T."""
+
+    start: Array
+    first: Array
+    mean: Array
+    last: Array
+    num_averaged: int
+
+
 @dataclass(frozen=True)
 class LSPE:
-    """No parameters: T and M are the buffer's."""
+    """``burn_in`` is the length of the unaveraged start in effective horizons (0: the paper's V̂⁰ = 0)."""
+
+    burn_in: float = 0.0
+
+    def __post_init__(self) -> None:
+        require(self.burn_in >= 0, "burn_in", "must not be negative", self.burn_in, "use 0 for the literal algorithm")
 
     def evaluate(self, problem: CMDP, buffer: Buffer, policy: Policy) -> Array:
         """V̄_r(ρ), V̄_{c_1}(ρ), …, clipped to [0, H]."""
-        start, omega_mean, _ = self._iterate(problem, buffer, policy)
-        return np.clip(start @ omega_mean, 0.0, problem.horizon)
+        run = self.iterate(problem, buffer, policy)
+        return np.clip(run.start @ run.mean, 0.0, problem.horizon)
 
     def interval(self, problem: CMDP, buffer: Buffer, policy: Policy, confidence: float) -> Interval:
         """Central-limit interval for V^π, the bias of V̄ taken out (see :mod:`saddleback.evaluators.influence`)."""
-        features = problem.required_features()
-        start, omega_mean, omega_last = self._iterate(problem, buffer, policy)
-        P, B = buffer.empirical_model(), buffer.design.operator
-        at_support = policy.mean_features(features, buffer.support)
-        E = P @ at_support  # mean next features, (c, d)
-        if B is None:
-            B = np.eye(features.dim)
-        u = np.linalg.solve((np.eye(features.dim) - problem.gamma * (B @ E)).T, start)
-        a = problem.gamma * (B.T @ u)  # φ_ρᵀ (I − γBE)⁻¹ γB
-        V_mean, V_last = at_support @ omega_mean, at_support @ omega_last
-        return interval_from_influence(problem, buffer, P, a, start @ omega_mean, V_mean, V_last, confidence)
+        run = self.iterate(problem, buffer, policy)
+        a = LSTD().influence(problem, buffer, policy)
+        V = buffer.at_support(PolicyValue(policy, run.mean))
+        share = buffer.num_batches / run.num_averaged  # the bias is over the T that were averaged
+        drift = buffer.at_support(PolicyValue(policy, (run.first - run.last) * share))
+        return interval_from_influence(problem, buffer, a, run.start @ run.mean, V, drift, confidence)
 
-    def _iterate(self, problem: CMDP, buffer: Buffer, policy: Policy) -> tuple[Array, Array, Array]:
-        """π⟨φ, ·⟩(ρ) as a vector, (1/T) Σ ω^i, and ω^T."""
+    def iterate(self, problem: CMDP, buffer: Buffer, policy: Policy) -> Iterates:
+        """Alg. 3 without its last line."""
         features, W = problem.required_features(), buffer.design.fit
         diamond = buffer.utilities(problem)  # ◇ on C, (c, 1+m)
         V: Value = np.zeros((len(buffer.support), diamond.shape[1]))  # V̂⁰
-        omega_sum = np.zeros((features.dim, diamond.shape[1]))
-        omega = omega_sum
+        omega = first = omega_sum = np.zeros((features.dim, diamond.shape[1]))
+        unaveraged = min(math.ceil(self.burn_in * problem.horizon), buffer.num_batches // 3)
         for t in range(buffer.num_batches):
+            if t == unaveraged:
+                first = omega
             omega = W(diamond + problem.gamma * buffer.expect(t, V))  # ω^{t+1}
-            omega_sum = omega_sum + omega
+            if t >= unaveraged:
+                omega_sum = omega_sum + omega
             V = PolicyValue(policy, omega)  # V̂^{t+1}
+        T = buffer.num_batches - unaveraged
         start = problem.start.weights @ policy.mean_features(features, problem.start.states)
-        return start, omega_sum / buffer.num_batches, omega
+        return Iterates(start, first, omega_sum / T, omega, T)

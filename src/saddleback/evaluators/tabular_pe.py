@@ -12,11 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse
-import scipy.sparse.linalg
 
 from saddleback.buffer import Buffer
 from saddleback.evaluators.influence import interval_from_influence
+from saddleback.evaluators.markov_chain import EmpiricalChain
 from saddleback.oracles import Interval
 from saddleback.policy import Policy
 from saddleback.problem import CMDP
@@ -36,23 +35,10 @@ class TabularPE:
     def interval(self, problem: CMDP, buffer: Buffer, policy: Policy, confidence: float) -> Interval:
         """Central-limit interval for V^π, the bias of V̄ taken out (see :mod:`saddleback.evaluators.influence`)."""
         V_mean, V_last = self._iterate(problem, buffer, policy)
-        S, A = buffer.tabular_shape(problem)
-        pi = policy.probabilities(np.arange(S))
-        P = buffer.empirical_model()
-        average = scipy.sparse.csr_array((pi.ravel(), (np.repeat(np.arange(S), A), np.arange(S * A))), shape=(S, S * A))
-        to_states = scipy.sparse.csr_array(
-            (np.ones(len(buffer.support)), (np.arange(len(buffer.support)), buffer.support)),
-            shape=(len(buffer.support), S),
-        )
-        P_pi = average @ (P @ to_states)
-        rho = np.zeros(S)
-        rho[problem.start.states] = problem.start.weights
-        system = scipy.sparse.csc_array(scipy.sparse.eye_array(S) - problem.gamma * P_pi.T)
-        visits = scipy.sparse.linalg.spsolve(system, rho)
-        a = problem.gamma * (visits[:, None] * pi).ravel()  # discounted visits of every pair
+        a = problem.gamma * EmpiricalChain(problem, buffer, policy).visits()
         at_start = problem.start.weights @ V_mean[problem.start.states]
-        V = V_mean[buffer.support], V_last[buffer.support]
-        return interval_from_influence(problem, buffer, P, a, at_start, *V, confidence)
+        V, drift = V_mean[buffer.support], -V_last[buffer.support]
+        return interval_from_influence(problem, buffer, a, at_start, V, drift, confidence)
 
     def _iterate(self, problem: CMDP, buffer: Buffer, policy: Policy) -> tuple[Array, Array]:
         """(1/T) Σ V̂^i and V̂^T, both ``(S, 1+m)``."""

@@ -16,6 +16,7 @@ BY_NAME = {
     "gss": GSS,
     "gss-stopping": GSSStopping,
     "tabular-mdvi": TabularMDVI,
+    "tabular-mdvi-burn-in": partial(TabularMDVI, burn_in=2.0),
     "perturbed-model": PerturbedModel,
 }
-TABULAR = {"tabular-mdvi", "perturbed-model"}
+TABULAR = {"tabular-mdvi", "tabular-mdvi-burn-in", "perturbed-model"}

@@ -12,6 +12,7 @@ The index is one lower than in Alg. 2, so the paper's output "Q̃^T" is Q̃^{T�
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,16 +25,21 @@ from saddleback.spaces import Array
 
 @dataclass(frozen=True)
 class TabularMDVI:
-    """No parameters: T and M are the buffer's."""
+    """``burn_in``, in effective horizons, is plain value iteration on the first batches, as in LS-MDVI (0: literal)."""
+
+    burn_in: float = 0.0
 
     def solve(self, problem: CMDP, buffer: Buffer, mixing: Array) -> list[Policy]:
         """π_T for every row of ``mixing``, all in one pass over the buffer."""
         S, A = buffer.tabular_shape(problem)
         box = (buffer.utilities(problem) @ mixing.T).reshape(S, A, -1)  # □
         V = np.zeros((S, len(mixing)))  # V̂⁰
+        first = min(math.ceil(self.burn_in * problem.horizon), buffer.num_batches // 3)
+        for t in range(first):
+            V = maximum_over_actions(box + problem.gamma * buffer.expect(t, V[buffer.support]).reshape(S, A, -1))
         Q_sum = np.zeros((S, A, len(mixing)))  # Q̃^{−1}
         top = maximum_over_actions(Q_sum)
-        for t in range(buffer.num_batches):
+        for t in range(first, buffer.num_batches):
             Q_sum += box + problem.gamma * buffer.expect(t, V[buffer.support]).reshape(S, A, -1)  # Q̃^t
             previous, top = top, maximum_over_actions(Q_sum)
             V = top - previous  # V̂^{t+1}

@@ -1,5 +1,6 @@
 """Explicit constants: the parameters of Alg. 1, the errors of its oracles, and the paper's rates as written."""
 
+from saddleback.theory.columns import column_guarantee, column_target
 from saddleback.theory.errors import (
     Split,
     best_split,
@@ -26,6 +27,8 @@ __all__ = [
     "PaperParameters",
     "Split",
     "best_split",
+    "column_guarantee",
+    "column_target",
     "dual_settings",
     "error_for",
     "guarantee_of",

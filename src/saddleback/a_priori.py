@@ -1,0 +1,81 @@
+"""What is proved about a run's oracles before they are used: f_m and f_e of Assumptions asmp_b1 and asmp_b2.
+
+Proved are MDVI solvers (literal or with burn-in) on known rewards, with a buffer of their own, rewards on a grid fixed
+beforehand, and a design whose leverages were checked on every pair; evaluated by the paper's own evaluators or by LSTD.
+Everything else is infinite: nothing is promised.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from saddleback.evaluators import LSPE, LSTD, TabularPE
+from saddleback.policy import Policy
+from saddleback.setup import Prepared
+from saddleback.solvers import LSMDVI, TabularMDVI
+from saddleback.theory import (
+    linear_evaluation_error,
+    linear_solver_error,
+    num_grid_points,
+    tabular_evaluation_error,
+    tabular_solver_error,
+    with_rounding,
+)
+
+
+class OracleErrors(NamedTuple):
+    """f_mdp (rounding included) and f_eva, which hold together with probability 1 − δ."""
+
+    solver: float
+    evaluation: float
+
+    @property
+    def both(self) -> float:
+        """f = max{f_mdp, f_eva}."""
+        return max(self.solver, self.evaluation)
+
+
+def oracle_errors(parts: Prepared, delta: float, policies: Iterable[Policy] = ()) -> OracleErrors:
+    """The proved errors; LSTD's width depends on the policy, and is the largest over ``policies``."""
+    A, B, C = parts.solver_buffer, parts.evaluation_buffer, parts.design
+    if A is None or A is B or parts.resolution is None or not C.complete or np.any(parts.problem.observed):
+        return OracleErrors(math.inf, math.inf)
+    m, n = parts.problem.num_constraints, num_grid_points(parts.resolution, parts.problem.num_constraints)
+    tabular = C.operator is None
+    shared: dict[str, Any] = {"gamma": parts.problem.gamma, "delta": delta}
+    if tabular:
+        shared["num_pairs"] = C.size
+    else:
+        shared |= {"lebesgue": min(C.lebesgue, math.sqrt(C.leverage_bound)), "coreset_size": C.size}
+    f_m = _solver_error(parts, tabular, n, shared)
+    f_m = with_rounding(f_m, horizon=parts.problem.horizon, resolution=parts.resolution, num_constraints=m)
+    batches, size = B.num_batches, int(B.batch_sizes.min())
+    f_e = math.inf
+    if isinstance(parts.evaluator, LSTD):
+        # A quarter of δ is what the solver's own bound leaves to this event.
+        widths = [parts.evaluator.width(parts.problem, B, p, delta / 4, n * (1 + m)) for p in policies]
+        f_e = max(widths, default=math.inf)
+    elif isinstance(parts.evaluator, LSPE) and not tabular and parts.evaluator.burn_in == 0:
+        f_e = linear_evaluation_error(batches, size, num_problems=n * (1 + m), **shared)
+    elif isinstance(parts.evaluator, TabularPE) and tabular:
+        f_e = tabular_evaluation_error(batches, size, num_problems=n * (1 + m), **shared)
+    return OracleErrors(f_m, f_e)
+
+
+def _solver_error(parts: Prepared, tabular: bool, n: int, shared: dict[str, Any]) -> float:
+    """f_mdp. A burn-in V⁰ doubles the span behind the 1/T term, which half the T that is left covers."""
+    assert parts.solver_buffer is not None
+    T, M = parts.solver_buffer.num_batches, int(parts.solver_buffer.batch_sizes.min())
+    solver = parts.solver
+    matches = isinstance(solver, TabularMDVI) if tabular else isinstance(solver, LSMDVI)
+    if not matches:
+        return math.inf
+    burn_in = solver.burn_in  # type: ignore[union-attr]
+    spent = min(math.ceil(burn_in * parts.problem.horizon), T // 3)
+    T = T if spent == 0 else max(1, (T - spent) // 2)
+    bound = tabular_solver_error if tabular else linear_solver_error
+    return bound(T, M, num_problems=n, **shared)

@@ -1,0 +1,96 @@
+"""What the optimal designs share: the leverages of many candidates at once, and dropping the pairs a design can spare.
+
+Features Φ ``(n, d)`` come with a ``span`` M ``(d, r)``: Φ M has independent columns, r the rank, so that G below is that of
+Φ M and invertible. All n leverages take one pass over Φ, a product with a ``d × r`` matrix, in pieces that stay in cache.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saddleback.design import RANK_TOLERANCE, leverages
+from saddleback.spaces import Array
+
+Rows = NDArray[np.int64]
+
+CHUNK = 1 << 13
+"""Candidates per piece of a pass: 3 MB for 50 features."""
+
+_POOL = 1 << 12  # candidates on which pruning is tried before it is verified on all
+
+
+class Optimum(NamedTuple):
+    """Weights ρ̃ ``(n,)`` that sum to one, their g = max ν, and the number of steps (or rounds) taken."""
+
+    weights: Array
+    leverage_bound: float
+    iterations: int
+
+
+def whitening(features: Array, weights: Array, span: Array) -> Array | None:
+    """M R⁻¹ ``(d, r)`` with R from the QR factorisation of √ρ̃ Φ M, so that ν = ‖φᵀM R⁻¹‖²; None if rows do not span."""
+    R = np.linalg.qr(np.sqrt(weights)[:, None] * (features @ span), mode="r")
+    if len(R) < span.shape[1]:
+        return None
+    singular = np.linalg.svd(R, compute_uv=False)
+    return span @ np.linalg.inv(R) if singular[-1] > RANK_TOLERANCE * singular[0] else None
+
+
+def all_leverages(features: Array, white: Array) -> Array:
+    """ν ``(n,)``, without a second matrix of the size of Φ."""
+    nu = np.empty(len(features))
+    for first in range(0, len(features), CHUNK):
+        piece = slice(first, first + CHUNK)
+        nu[piece] = leverages(features[piece], white)
+    return nu
+
+
+def largest(values: Array, count: int) -> Rows:
+    """Indices of the ``count`` largest values, in no particular order."""
+    first = max(0, len(values) - count)
+    return np.argpartition(values, first)[first:] if first else np.arange(len(values))
+
+
+def prune(features: Array, weights: Array, target: float, span: Array | None = None) -> tuple[Array, float]:
+    """Drop as many of the lightest pairs as leave g ≤ ``target``; the weights renormalised and their g, computed anew.
+
+    Every pair of the coreset costs samples. The number is found by bisection on the candidates of largest leverage, then
+    verified on all ``(n, d)``; those that break it join the pool, and the search goes on below. Without ``span`` the
+    features must have rank d.
+    """
+    M = np.eye(features.shape[1]) if span is None else span
+    rho = weights / weights.sum()
+    C = np.flatnonzero(rho)
+    C = C[np.argsort(rho[C], kind="stable")]  # lightest first
+
+    def without(count: int) -> Array | None:
+        kept = C[count:]
+        return whitening(features[kept], rho[kept] / rho[kept].sum(), M)
+
+    white = without(0)
+    if white is None:
+        return rho, np.inf
+    nu = all_leverages(features, white)
+    g = float(nu.max())
+    pool, high = largest(nu, _POOL), len(C) - M.shape[1]
+    while g <= target:
+        low, rows = 0, features[pool]
+        while low < high:  # the largest number of pairs to drop, by bisection
+            middle = (low + high + 1) // 2
+            white = without(middle)
+            if white is not None and leverages(rows, white).max() <= target:
+                low = middle
+            else:
+                high = middle - 1
+        white = without(low)
+        if low == 0 or white is None:
+            break
+        nu = all_leverages(features, white)
+        if nu.max() <= target:
+            rho[C[:low]] = 0.0
+            return rho / rho.sum(), float(nu.max())
+        pool, high = np.union1d(pool, largest(nu, _POOL)), low - 1
+    return rho, g

@@ -1,0 +1,217 @@
+"""The whole trade-off from one buffer: the best reward as a function of one constraint's threshold, the others held.
+
+    F̂(b) = max Σ_i w_i V̂_r^i   s.t.   Σ_i w_i V̂_c^i ≥ b      over the columns (policies) that the oracle has answered
+
+F̂ is concave. For a set of thresholds all masters are solved at once, their prices are asked of the solver in one call (one
+read of the data for many multipliers), and the new columns serve every threshold; this repeats until each gap
+min_λ D(λ) − Z is within the tolerance. A threshold asked for later starts from all columns known by then and draws no new
+sample.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from saddleback.columns import Master, solve_master, upper_bound
+from saddleback.duals import ColumnGeneration
+from saddleback.errors import InputError, require
+from saddleback.framework import run
+from saddleback.oracles import simplex_point
+from saddleback.policy import MixturePolicy
+from saddleback.problem import CMDP
+from saddleback.setup import Prepared
+from saddleback.spaces import Array
+
+_AT_ONCE = 16
+_MOST_ROUNDS = 60
+
+
+@dataclass(frozen=True)
+class FrontierPoint:
+    """The best mixture at one threshold, in the user's units; ``gap`` bounds what it leaves of F̂."""
+
+    threshold: float
+    value: float
+    constraints: tuple[float, ...]
+    multiplier: float
+    gap: float
+    mixture: MixturePolicy
+
+    def to_json(self) -> dict[str, Any]:
+        """One JSON-ready object."""
+        row = {"threshold": self.threshold, "value": self.value, "constraints": list(self.constraints)}
+        return {**row, "multiplier": self.multiplier, "gap": self.gap, "weights": self.mixture.weights.tolist()}
+
+
+@dataclass
+class Frontier:
+    """Columns seen so far and the thresholds they answer; ``constraint`` is the index of the one that moves."""
+
+    parts: Prepared
+    constraint: int
+    tolerance: float
+    points: list[FrontierPoint] = field(default_factory=list)
+
+    @property
+    def problem(self) -> CMDP:
+        """The problem whose samples these are."""
+        return self.parts.problem
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """From the threshold that costs nothing to the last that can be met, in the user's units."""
+        ends = [self._user(x) for x in self.ends()]
+        return min(ends), max(ends)
+
+    def breakpoints(self) -> list[tuple[float, float]]:
+        """The vertices (constraint value, reward) of F̂ known so far, in the user's units, for a single constraint."""
+        columns = self._columns()
+        values = self.problem.values_of(columns[_upper_hull(columns[:, [1 + self.constraint, 0]])])
+        return [(float(v[1 + self.constraint]), float(v[0])) for v in values]
+
+    def at(self, threshold: float) -> FrontierPoint:
+        """The best mixture at ``threshold`` (user's units): from what is known, or by pricing a little more."""
+        return self.at_all([threshold])[0]
+
+    def at_all(self, thresholds: ArrayLike) -> list[FrontierPoint]:
+        """As :meth:`at`, for many thresholds with shared solver calls."""
+        user = np.atleast_1d(np.asarray(thresholds, dtype=np.float64))
+        targets = np.array([self._target(t) for t in user])
+        for _ in range(_MOST_ROUNDS):
+            masters = [self._master(b) for b in targets]
+            open_prices = self._open_prices(masters, targets)
+            if not open_prices:
+                break
+            self.parts.oracle.prefetch(np.array([simplex_point(lam.tolist()) for lam in open_prices]))
+        return [self._point(t, b) for t, b in zip(user, targets, strict=True)]
+
+    def ends(self) -> tuple[float, float]:
+        """V̂_c where the others alone bind, and the largest V̂_c that the others allow, in the paper's units."""
+        m, i, b = self.problem.num_constraints, self.constraint, self.problem.thresholds
+        self.parts.oracle.prefetch(np.eye(1 + m))
+        loose = -np.inf * np.ones(m)
+        loose[np.arange(m) != i] = b[np.arange(m) != i]
+        low = ColumnGeneration(np.maximum(loose, -1.0), self.tolerance)
+        free = run(self.parts.oracle, low).values[1 + i]
+        return float(free), self._reach()
+
+    # ---- columns ---------------------------------------------------------------------------------------------------
+
+    def _columns(self) -> Array:
+        return np.array([values for _, values in self.parts.oracle.columns])
+
+    def _priced(self) -> Array:
+        asked = self.parts.oracle.asked
+        asked = asked[asked[:, 0] > 0]
+        return asked[:, 1:] / asked[:, :1]
+
+    def _reach(self) -> float:
+        """max V̂_c of the moving constraint over mixtures that meet the others: column generation without the reward."""
+        m, i = self.problem.num_constraints, self.constraint
+        others = [j for j in range(m) if j != i]
+        while True:
+            columns = self._columns()
+            if not others:
+                return float(columns[:, 1 + i].max())
+            master = solve_master(columns[:, [1 + i] + [1 + j for j in others]], self.problem.thresholds[others])
+            if master is None:
+                raise InputError(
+                    "constraints", "must leave room for the one that moves", "none", "relax the other thresholds"
+                )
+            sigma = np.zeros(1 + m)
+            sigma[1 + i] = 1.0
+            sigma[[1 + j for j in others]] = master.multipliers
+            _, new = self.parts.oracle(sigma / sigma.sum())
+            gain = new @ sigma - master.multipliers @ self.problem.thresholds[others] - master.value
+            if gain <= self.tolerance * sigma.sum() or len(self._columns()) == len(columns):
+                return master.value
+
+    def _master(self, target: Array) -> Master:
+        master = solve_master(self._columns(), target)
+        if master is None:
+            threshold = self._user(float(target[self.constraint]))
+            best = self._user(self.ends()[1])
+            raise InputError(
+                "threshold",
+                f"must be one that some mixture meets (the last is about {best:.6g})",
+                f"{threshold:.6g}",
+                "ask within the frontier's range",
+            )
+        return master
+
+    def _open_prices(self, masters: list[Master], targets: Array) -> list[Array]:
+        """The prices of the masters whose gap is open, widest gaps first, at most one call's worth."""
+        columns, priced = self._columns(), self._priced()
+        found: dict[bytes, tuple[float, Array]] = {}
+        for master, b in zip(masters, targets, strict=True):
+            best, gap = upper_bound(columns, priced, b, master.value)
+            known = bool(np.any(np.all(priced == master.multipliers, axis=1)))
+            if gap > self.tolerance * (1 + best.sum()) and not known:
+                key = master.multipliers.tobytes()
+                found[key] = (max(gap, found.get(key, (0.0, master.multipliers))[0]), master.multipliers)
+        widest = sorted(found.values(), key=lambda pair: -pair[0])
+        return [lam for _, lam in widest[:_AT_ONCE]]
+
+    def _point(self, threshold: float, target: Array) -> FrontierPoint:
+        master, columns = self._master(target), self._columns()
+        gap = upper_bound(columns, self._priced(), target, master.value)[1]
+        values = self.problem.values_of(master.weights @ columns)
+        prices = self.problem.multipliers_of(master.multipliers)
+        return FrontierPoint(
+            float(threshold),
+            float(values[0]),
+            tuple(map(float, values[1:])),
+            float(prices[self.constraint]),
+            gap * float(self.problem.scale[0]),
+            MixturePolicy.of([policy for policy, _ in self.parts.oracle.columns], master.weights),
+        )
+
+    # ---- units -----------------------------------------------------------------------------------------------------
+
+    def _target(self, threshold: float) -> Array:
+        target = np.array(self.problem.thresholds)
+        i = 1 + self.constraint
+        target[self.constraint] = (threshold - self.problem.base[i] * self.problem.horizon) / self.problem.scale[i]
+        return target
+
+    def _user(self, unit: float) -> float:
+        i = 1 + self.constraint
+        return float(unit * self.problem.scale[i] + self.problem.base[i] * self.problem.horizon)
+
+
+def frontier(
+    parts: Prepared, constraint: str | int | None = None, num_points: int = 50, tolerance: float | None = None
+) -> Frontier:
+    """The frontier over ``num_points`` thresholds of one constraint, between what costs nothing and what is reachable.
+
+    ``parts`` is ``solution.prepared``. ``tolerance`` is in the paper's units, as for a single solve (1e-6·H).
+    """
+    problem = parts.problem
+    names = [c.name for c in problem.constraints]
+    index = 0 if constraint is None else names.index(constraint) if constraint in names else constraint
+    if not isinstance(index, int) or not 0 <= index < len(names):
+        raise InputError("constraint", f"must be one of {', '.join(names)}", repr(constraint), "choose one of them")
+    require(num_points >= 2, "points", "must be at least 2", num_points, "use 50")
+    curve = Frontier(parts, index, 1e-6 * problem.horizon if tolerance is None else tolerance)
+    loose, tight = curve.ends()
+    slack = 1e-9 * problem.horizon  # the very last threshold is met by one policy only, up to rounding
+    curve.points = curve.at_all([curve._user(x) for x in np.linspace(loose, max(loose, tight - slack), num_points)])
+    return curve
+
+
+def _upper_hull(points: Array) -> list[int]:
+    """Indices of the vertices of the upper concave hull of ``(x, y)`` points, by increasing x."""
+    hull: list[int] = []
+    for i in np.lexsort((points[:, 1], points[:, 0])):
+        while len(hull) >= 2 and _left_of(points[hull[-2]], points[hull[-1]], points[i]):
+            hull.pop()
+        hull.append(int(i))
+    return hull
+
+
+def _left_of(a: Array, b: Array, c: Array) -> bool:
+    return bool((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]) >= 0)

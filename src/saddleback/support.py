@@ -1,0 +1,158 @@
+"""§3, value functions at the buffer: a few numbers each, evaluated at the next states by whoever holds those.
+
+    MaxDifference(θ_sum, θ_previous)          V = max_a⟨φ,θ_sum⟩ − max_a⟨φ,θ_previous⟩                          LS-MDVI
+    SoftDifference(θ_sum, θ_previous, α, β)   V = (1/β) lse_a(β⟨φ,θ_sum⟩) − (α/β) lse_a(β⟨φ,θ_previous⟩)        mirror descent
+    PolicyValue(π, ω)                         V = π⟨φ,ω⟩                                                       LS-PE
+
+Parameters are ``(d,)`` or ``(d, k)``, k value functions in one read. :class:`Support` evaluates them at the distinct next
+states of a buffer, or at some of them. It keeps φ of all of them where that fits into memory, remembers the last maximum
+(in a run θ_previous was θ_sum one step ago) and the last policy, and uses compiled code where there is much to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saddleback.batches import Parts
+from saddleback.errors import InputError
+from saddleback.policy import Policy, maximum_over_actions, soft_maximum
+from saddleback.spaces import Array, Features, States
+
+_FEATURE_BYTES = 1 << 30  # φ of the support is kept when it fits in this much, else evaluated when needed,
+_PIECE = 1 << 23  # so many entries at a time (64 MB)
+
+
+class MaxDifference(NamedTuple):
+    """V(s) = max_a⟨φ(s,a), θ_sum⟩ − max_a⟨φ(s,a), θ_previous⟩."""
+
+    theta_sum: Array
+    theta_previous: Array
+
+
+class SoftDifference(NamedTuple):
+    """V(s) = (1/β) lse_a(β⟨φ,θ_sum⟩) − (α/β) lse_a(β⟨φ,θ_previous⟩)."""
+
+    theta_sum: Array
+    theta_previous: Array
+    alpha: float
+    beta: float
+
+
+class PolicyValue(NamedTuple):
+    """V(s) = Σ_a π(a|s) ⟨φ(s,a), ω⟩."""
+
+    policy: Policy
+    omega: Array
+
+
+Parametric = MaxDifference | SoftDifference | PolicyValue
+
+
+@dataclass
+class Support:
+    """The distinct next states of a buffer, and φ on them; ``compiled`` says how maxima are taken."""
+
+    states: States
+    features: Features | None
+    compiled: bool = False
+    _phi: Array | None = field(init=False, default=None)
+    _last_maximum: tuple[Array, float | None, Array] | None = field(init=False, default=None)
+    _last_policy: tuple[Policy, Array] | None = field(init=False, default=None)
+
+    def values(self, value: Parametric) -> Array:
+        """V at every state, ``(n,)`` or ``(n, k)``."""
+        if isinstance(value, PolicyValue):
+            return np.asarray(self.mean_features(value.policy) @ value.omega)
+        beta, alpha = _softness(value)
+        low: Array | None = None  # a zero θ_previous, as in burn-in and plug-in value iteration, is not evaluated
+        last = self._last_maximum
+        if last is not None and last[0] is value.theta_previous and last[1] == beta:
+            low = last[2]
+        elif beta is not None or value.theta_previous.any():
+            low = self._in_pieces(lambda states, phi: self._maximum(value.theta_previous, beta, states, phi))
+        high = self._in_pieces(lambda states, phi: self._maximum(value.theta_sum, beta, states, phi))
+        self._last_maximum = (value.theta_sum, beta, high)
+        return high if low is None else high - low if beta is None else high - alpha * low
+
+    def means_at(self, rows: NDArray[Any] | slice, parts: Parts, value: Parametric) -> Array:
+        """Each pair's mean of V over one batch, with V evaluated at the states ``rows`` of the batch alone."""
+        all_phi = self._all_phi()
+        if isinstance(value, MaxDifference) and self.compiled and all_phi is not None:
+            return _compiled_means(all_phi, rows, parts, value)
+        states, phi = self.states[rows], None if all_phi is None else all_phi[rows]
+        if isinstance(value, PolicyValue):
+            return parts.means(value.policy.mean_features(self._features(), states) @ value.omega)
+        beta, alpha = _softness(value)
+        high = self._maximum(value.theta_sum, beta, states, phi)
+        return parts.means(high - alpha * self._maximum(value.theta_previous, beta, states, phi))
+
+    def mean_features(self, policy: Policy) -> Array:
+        """Σ_a π(a|s) φ(s,a) at every state, ``(n, d)``."""
+        if self._last_policy is None or self._last_policy[0] is not policy:
+            features = self._features()
+            self._last_policy = policy, self._in_pieces(lambda states, _: policy.mean_features(features, states))
+        return self._last_policy[1]
+
+    def _maximum(self, theta: Array, beta: float | None, states: States, phi: Array | None) -> Array:
+        """max_a⟨φ,θ⟩, or its soft form with ``beta``; ``phi`` is φ at ``states``, ``(n, A, d)``, where it is kept."""
+        features = self._features()
+        if phi is None:
+            return (
+                features.maximum(states, theta) if beta is None else soft_maximum(features.values(states, theta), beta)
+            )
+        if beta is None and self.compiled:
+            from saddleback.kernels.maximum import fused_maximum
+
+            return fused_maximum(phi, theta)
+        n, A, d = phi.shape
+        Q = (phi.reshape(n * A, d) @ theta).reshape(n, A, *theta.shape[1:])
+        return maximum_over_actions(Q) if beta is None else soft_maximum(Q, beta)
+
+    def _in_pieces(self, function: Callable[[States, Array | None], Array]) -> Array:
+        """``function(states, φ)`` over all states: at once where φ is kept or not needed, else piece by piece."""
+        features, phi, n = self._features(), self._all_phi(), len(self.states)
+        step = n if phi is not None or features.direct else max(1, _PIECE // (features.num_actions * features.dim))
+        if step >= n:
+            return function(self.states, phi)
+        return np.concatenate([function(self.states[i : i + step], None) for i in range(0, n, step)])
+
+    def _all_phi(self) -> Array | None:
+        """φ on all states, ``(n, A, d)``, or None where an argmax oracle is the way or it would not fit."""
+        features = self._features()
+        if features.direct or len(self.states) * features.num_actions * features.dim * 8 > _FEATURE_BYTES:
+            return None
+        if self._phi is None:
+            self._phi = np.ascontiguousarray(features.all(self.states))
+        return self._phi
+
+    def _features(self) -> Features:
+        if self.features is None:
+            raise InputError(
+                "features", "must be given for a least-squares oracle", None, "use a tabular oracle instead"
+            )
+        return self.features
+
+
+def _softness(value: MaxDifference | SoftDifference) -> tuple[float | None, float]:
+    """(β, α); a plain maximum has no β."""
+    return (value.beta, value.alpha) if isinstance(value, SoftDifference) else (None, 1.0)
+
+
+def _compiled_means(phi: Array, rows: NDArray[Any] | slice, parts: Parts, value: MaxDifference) -> Array:
+    """All θ's of both maxima in one read of the batch."""
+    from saddleback.kernels.maximum import fused_maximum, gathered_maximum_means
+
+    high = value.theta_sum.reshape(phi.shape[2], -1)
+    k = high.shape[1]
+    low = np.broadcast_to(value.theta_previous.reshape(len(high), -1), high.shape)
+    thetas = np.hstack([high, low])
+    if isinstance(rows, slice):
+        means = parts.means(fused_maximum(phi[rows], thetas))
+    else:
+        means = gathered_maximum_means(phi, rows, parts.offsets, thetas)
+    return (means[:, :k] - means[:, k:]).reshape(-1, *value.theta_sum.shape[1:])

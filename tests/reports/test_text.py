@@ -1,0 +1,197 @@
+"""What the command line prints: eighty columns, nothing cut, nothing misread as markup."""
+
+from __future__ import annotations
+
+import io
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from saddleback import zoo
+from saddleback.exact import mixture_values, solve_exactly
+from saddleback.policy import MixturePolicy, TabularPolicy
+from saddleback.reports.text import number, print_exact, print_solution
+from saddleback.simulators.table import Table
+from saddleback.solution import ConstraintReport, MemberReport, Solution, Status
+from saddleback.solve import solve
+
+WIDTH = 80
+SETTINGS = {
+    "delta": 0.05, "coreset": 12, "iterations": 1000, "seed": 0, "solver": "perturbed-model", "evaluator": "tabular-pe",
+}  # fmt: skip
+
+
+def printed(print_it: Any, *arguments: Any) -> str:
+    """What a user with an eighty-column terminal reads, after checking that it all fits."""
+    console = Console(file=io.StringIO(), width=WIDTH)
+    print_it(console, *arguments)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert fits(text), text
+    return text
+
+
+def fits(text: str) -> bool:
+    return "…" not in text and all(len(line) <= WIDTH for line in text.splitlines())
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def bandit(thresholds: list[float], *, reward: float = 1.0, names: list[str] | None = None) -> Table:
+    """One state, one action more than constraints: action i serves constraint i, the last one earns the reward."""
+    m = len(thresholds)
+    rewards, constraints = np.zeros((1, m + 1)), np.zeros((m, 1, m + 1))
+    rewards[0, m] = reward
+    constraints[np.arange(m), 0, np.arange(m)] = 1.0
+    return Table.of(
+        np.ones((1, m + 1, 1)), rewards, constraints, thresholds, gamma=0.0, rho=[1.0], names=names, name="bandit"
+    )
+
+
+def answer(table: Table, values: list[float], *, members: int = 2, remarks: tuple[str, ...] = ()) -> Solution:
+    """A solution in which every number of constraint i is ``values[i]``."""
+    problem = table.problem()
+    rows = [
+        ConstraintReport(c.name, v, b, c.sense, v - b, v, v)
+        for c, v, b in zip(problem.constraints, values, table.thresholds, strict=True)
+    ]
+    mixture = MixturePolicy.of([TabularPolicy.deterministic(np.zeros(1), table.num_actions)], np.ones(1))
+    return Solution(
+        Status.SOLVED,
+        "the constraints hold on average over the mixture, up to the accuracy of the run",
+        problem,
+        123_456,
+        mixture,
+        values[0],
+        tuple(rows),
+        tuple(abs(v) for v in values),
+        tuple(MemberReport(1 / members, values[0], tuple(values)) for _ in range(members)),
+        remarks=remarks,
+        settings=SETTINGS,
+    )
+
+
+@settings(derandomize=True, deadline=None, max_examples=300)
+@given(st.floats(-1e300, 1e300))
+@example(-2.4805349167759607e-200)
+def test_numbers_are_short_and_right(x: float) -> None:
+    text = number(x)
+    assert len(text) <= 9
+    digits = 3 if 1e-99 <= abs(x) < 1e99 or x == 0 else 2  # three where the exponent has two places
+    assert abs(float(text) - x) <= 5.01 * 10.0**-digits * abs(x)
+
+
+def test_no_number_is_a_dash() -> None:
+    assert number(None) == number(math.nan) == "–"
+    assert number(1.209) == "1.209" and number(-0.00091184) == "-9.12e-04"
+
+
+def test_a_solved_problem_end_to_end() -> None:
+    instance = zoo.make("wireless")
+    solution = solve(instance.problem, instance.simulator, samples=100_000, iterations=100)
+    truth = mixture_values(instance.table, solution.mixture)
+    best = solve_exactly(instance.table)
+    check = {
+        "value": float(truth[0]),
+        "constraints": truth[1:].tolist(),
+        "optimum": {"value": best.value, "constraints": best.constraint_values.tolist()},
+    }
+    text = printed(print_solution, solution, check)
+    assert text.startswith("wireless: solved. ")
+    row = solution.constraints[0]
+    for x in (solution.value, row.value, row.slack, row.low, row.high, *solution.multipliers, *truth, best.value):
+        assert number(float(x)) in text.split()
+    assert "<= 1.2" in text
+    assert "expected discounted totals" in words(text) and "simulator calls" in words(text)
+    assert all(f"Note: {remark}." in words(text) for remark in solution.remarks)
+    assert "truth" not in printed(print_solution, solution)
+
+
+names = st.text(st.characters(codec="ascii", categories=["L", "N", "P"]), min_size=1, max_size=60)
+sizes = st.builds(
+    lambda sign, x, e: sign * x * 10.0**e, st.sampled_from([-1, 1]), st.floats(1, 9.99), st.integers(-9, 9)
+)
+
+
+@settings(derandomize=True, deadline=None, max_examples=80)
+@given(st.lists(st.tuples(names, sizes), min_size=1, max_size=7, unique_by=lambda pair: pair[0]), st.integers(1, 9))
+def test_any_names_and_numbers_fit(rows: list[tuple[str, float]], members: int) -> None:
+    """Names of up to 60 characters, numbers of any size, one to seven constraints: numbers stay whole, names complete."""
+    given_names, values = [name for name, _ in rows], [value for _, value in rows]
+    table = bandit([0.1] * len(rows), names=given_names)
+    check = {"value": values[0], "constraints": values, "optimum": {"value": values[0], "constraints": values}}
+    text = printed(print_solution, answer(table, values, members=members), check)
+    for value in values:
+        assert number(value) in text.split()
+        assert number(value - 0.1) in text.split()
+    table_text = text[text.index("quantity") : text.index("Values are")]
+    for name in given_names:  # folded over lines, so the characters are counted, not the word found
+        for character in set(name):
+            assert table_text.count(character) >= name.count(character)
+    exact = printed(print_exact, table.problem(), solve_exactly(table))
+    assert exact.startswith("bandit: ")
+
+
+def test_the_check_sees_a_cut_table() -> None:
+    console = Console(file=io.StringIO(), width=WIDTH)
+    table = RichTable("a", "b")
+    table.add_row("x" * 60, "y" * 60)
+    console.print(table)
+    assert not fits(console.file.getvalue())  # type: ignore[attr-defined]
+    assert not fits("x" * 81)
+
+
+def test_an_infeasible_problem_shows_no_policy() -> None:
+    problem = bandit([0.5]).problem()
+    message = "no policy meets 'constraint-0' >= 0.5 (the best found: 0.2), by measured limits; relax a threshold"
+    text = printed(print_solution, Solution(Status.INFEASIBLE, message, problem, 10, max_slack=-0.3))
+    assert words(text).startswith("bandit: infeasible. No policy meets 'constraint-0'")
+    assert "largest reachable slack is -0.3" in words(text)
+    assert "estimate" not in text and "mixture" not in text
+
+
+def test_members_say_which_constraints_they_miss() -> None:
+    few = printed(print_solution, answer(bandit([0.2, 0.4]), [0.3, 0.3], members=1))
+    assert few.count("(misses)") == 1
+    assert "A mixture of 1 policy, one drawn at the start of each episode" in words(few)
+    many = printed(print_solution, answer(bandit([0.1] * 5, names=list("abcde")), [0.3, 0, 0, 0.3, 0], members=9))
+    assert many.count("b, c, e") == 6
+    assert "3 more" in many
+    none = printed(print_solution, answer(bandit([0.1] * 4), [0.3] * 4))
+    assert none.count("none") == 2
+
+
+def test_names_are_not_markup() -> None:
+    """Square brackets mean colours to the printing library; in a user's names they mean square brackets."""
+    table = bandit([0.1], names=["queue[/3] [red]"])
+    text = printed(print_solution, answer(table, [0.5], remarks=("see [bold]this[/bold]",)))
+    assert "queue[/3] [red]" in text and "see [bold]this[/bold]" in text
+    assert "queue[/3] [red]" in printed(print_exact, table.problem(), solve_exactly(table))
+    message = "no policy meets 'queue[/3]'"
+    assert message[1:] in printed(print_solution, Solution(Status.INFEASIBLE, message, table.problem(), 0))
+
+
+@pytest.mark.parametrize("constraints", [[], [math.nan]])
+def test_a_truth_without_an_optimum_has_dashes(constraints: list[float]) -> None:
+    """The samples may say solved where the truth is just infeasible."""
+    check = {"value": 0.5, "constraints": [0.4], "optimum": {"value": None, "constraints": constraints}}
+    text = printed(print_solution, answer(bandit([0.1]), [0.5]), check)
+    assert text.count("–") == 2 and "nan" not in text
+
+
+def test_exact_answers() -> None:
+    table = bandit([0.25, 0.125], reward=8.0, names=["first", "second"])
+    text = printed(print_exact, table.problem(), solve_exactly(table))
+    assert "optimal value 5" in text  # 8·(1 − 0.25 − 0.125)
+    assert words(text).count(" 8 ") == 2  # each constraint takes the reward's place one for one
+    assert "Slater constant (room left by the constraints): 0.3125." in text
+    infeasible = bandit([0.75, 0.75])
+    text = printed(print_exact, infeasible.problem(), solve_exactly(infeasible))
+    assert text == "bandit: infeasible. Largest reachable slack -0.25.\n"
