@@ -2,6 +2,9 @@
 
 import dataclasses
 import itertools
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import random_design, random_table, sampled
+from saddleback.batches import ConsecutiveBatches, CountBatches, Parts, SampleBatches
 from saddleback.buffer import MaxDifference, PolicyValue, SoftDifference, collect, cut
 from saddleback.design import full_design
 from saddleback.errors import InputError, SimulatorError
@@ -37,11 +41,18 @@ def test_batches_are_consecutive_pieces_of_each_pairs_sequence():
         np.testing.assert_allclose(buffer.expect(t, V[buffer.support]), expected)
 
 
+def as_samples(buffer, dtype):
+    """The same buffer, held as samples: intp for numpy, uint32 for compiled code."""
+    batches = SampleBatches(buffer.index.astype(dtype), Parts(buffer.batch_sizes))
+    return dataclasses.replace(buffer, batches=batches, compiled=dtype == np.uint32)
+
+
 @universal
-@given(st.integers(0, 1000), st.booleans())
-def test_parametric_values_agree_with_arrays(seed, whole):
+@given(st.integers(0, 1000), st.booleans(), st.sampled_from([np.intp, np.uint32]))
+def test_parametric_values_agree_with_arrays(seed, whole, dtype):
     """MaxDifference, SoftDifference and PolicyValue are their arrays, on the whole support or batch by batch."""
     _, problem, buffer = setup(seed)
+    buffer = as_samples(buffer, dtype)
     buffer._whole = whole
     rng = np.random.default_rng(seed)
     phi = problem.features.all(buffer.support)
@@ -87,6 +98,77 @@ def test_empirical_model_is_the_mean_over_batches():
     V = np.random.default_rng(1).random(len(buffer.support))
     mean = np.mean([buffer.expect(t, V) for t in range(10)], axis=0)
     np.testing.assert_allclose(buffer.empirical_model() @ V, mean, atol=1e-14)
+
+
+@universal
+@given(st.integers(0, 1000), st.sampled_from([4, 400]))
+def test_the_average_is_the_mean_over_batches(seed, M):
+    """For every kind of V, whether samples or counts are held (M of 4 and 400)."""
+    _, problem, buffer = setup(seed, N=6 * M)
+    rng = np.random.default_rng(seed)
+    policy = GreedyPolicy(problem.features, rng.random(4))
+    for columns in ((), (1,), (3,)):
+        a, b = rng.random((4, *columns)), rng.random((4, *columns))
+        array = rng.random((len(buffer.support), *columns))
+        for value in (array, MaxDifference(a, b), SoftDifference(a, b, 0.7, 5.0), PolicyValue(policy, a)):
+            mean = np.mean([buffer.expect(t, value) for t in range(6)], axis=0)
+            np.testing.assert_allclose(buffer.average(value), mean, atol=1e-13)
+    every = np.array([buffer.expect(t, PolicyValue(policy, np.eye(4))) for t in range(6)])
+    np.testing.assert_allclose(buffer.average(PolicyValue(policy, np.eye(4))), every.mean(axis=0), atol=1e-13)
+
+
+def test_the_empirical_model_is_made_once():
+    _, _, buffer = setup()
+    assert buffer.empirical_model() is buffer.empirical_model()
+
+
+@pytest.mark.parametrize("length", [-1, 1])
+def test_an_array_of_another_length_is_refused(length):
+    """Compiled code would read beyond its end."""
+    _, _, buffer = setup()
+    with pytest.raises(InputError, match="one for each state of the support"):
+        buffer.expect(0, np.zeros(len(buffer.support) + length))
+
+
+def test_large_buffers_are_compiled_and_give_the_same_policies(monkeypatch):
+    """Samples too many, or products too many: either switches; θ is the same up to rounding."""
+    table = random_table(5, S=40, d=4)
+    problem = table.problem()
+    design = random_design(problem, 5)
+    small = sampled(table, problem, design, 24, 6)
+    assert (small.compiled, small.batches.index.dtype) == (False, np.intp)
+    mixing = np.array([[0.5, 0.5], [1.0, 0.0]])
+    thetas = [p.theta for p in LSMDVI().solve(problem, small, mixing)]
+    for name in ("COMPILED_SAMPLES", "COMPILED_PRODUCTS"):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"saddleback.buffer.{name}", 1)
+            large = sampled(table, problem, design, 24, 6)
+        assert (large.compiled, large.batches.index.dtype) == (True, np.uint32)
+        assert large.batches.num_bytes == 4 * large.batches.num_samples
+        np.testing.assert_allclose([p.theta for p in LSMDVI().solve(problem, large, mixing)], thetas, rtol=1e-13)
+
+
+def test_many_samples_that_are_counted_load_no_compiler(monkeypatch):
+    monkeypatch.setattr("saddleback.buffer.COMPILED_SAMPLES", 1)
+    _, _, buffer = setup(N=6 * 400)
+    assert isinstance(buffer.batches, CountBatches)
+    assert not buffer.compiled
+
+
+def test_small_problems_load_no_compiler():
+    code = """
+import sys
+import numpy as np
+from helpers import random_design, random_table, sampled
+from saddleback.solvers import LSMDVI
+table = random_table(0, S=8, d=4)
+problem = table.problem()
+LSMDVI().solve(problem, sampled(table, problem, random_design(problem, 0), 40, 10), np.array([[0.5, 0.5]]))
+print("numba" in sys.modules)
+"""
+    folder = Path(__file__).parent
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=folder)
+    assert done.stdout.strip() == "False"
 
 
 def test_same_seed_same_samples_and_streams_are_independent():
@@ -168,13 +250,22 @@ def test_continuous_states():
     design = random_design(problem, 0)
     samples = collect(model, problem, design, 12, seed=0, stream=0)
     buffer = cut(samples, problem, design, 3)
+    assert isinstance(buffer.batches, ConsecutiveBatches)
     theta, other = np.arange(4.0), np.ones(4)
+    value, everywhere = MaxDifference(theta, other), []
     for t in range(3):
         expected = []
         for s in samples.next_states:
             part = s[4 * t : 4 * t + 4]
             expected.append((features.maximum(part, theta) - features.maximum(part, other)).mean())
-        np.testing.assert_allclose(buffer.expect(t, MaxDifference(theta, other)), expected)
+        for compiled, whole in itertools.product((False, True), repeat=2):
+            again = dataclasses.replace(buffer, compiled=compiled)
+            again._whole = whole
+            np.testing.assert_allclose(again.expect(t, value), expected, atol=1e-13)
+        everywhere.append(expected)
+    np.testing.assert_allclose(buffer.average(value), np.mean(everywhere, axis=0), atol=1e-13)
+    np.testing.assert_allclose(buffer.average(buffer.at_support(value)), np.mean(everywhere, axis=0), atol=1e-13)
+    np.testing.assert_array_equal(buffer.support[buffer.index[1, :4]], samples.next_states[0][4:8])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

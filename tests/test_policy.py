@@ -83,9 +83,6 @@ def test_bad_probabilities_are_named():
         TabularPolicy.stochastic(np.array([[0.5, 0.5], [0.5, 0.6]]))
 
 
-@pytest.mark.xfail(
-    strict=True, raises=pytest.fail.Exception, reason="the policies do not look at the type of theta yet"
-)
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 def test_low_precision_parameters_are_refused(dtype):
     """Property 33: θ is a sum over thousands of iterations."""

@@ -6,23 +6,79 @@
     solution = solve(instance.problem, instance.simulator, samples=1_000_000, seed=0)
     print(solution.status, solution.value, solution.constraints)
 
-Read the top-level modules in the order problem, simulator, policy, design, buffer, oracles, framework, solution, solve to
-learn the method; each folder holds the interchangeable parts of one kind.
+Read the top-level modules in the order spaces, problem, simulator, policy, design, buffer, oracles, framework, solution,
+solving to learn the method; each folder holds the interchangeable parts of one kind. The names below are loaded when they
+are first used, so importing the package costs little.
 """
 
-from saddleback import zoo
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from saddleback._version import __version__
-from saddleback.errors import InputError, NumericalError, SaddlebackError, SimulatorError, StorageError
-from saddleback.features import FeatureFunction, FeatureMatrix, OneHot
-from saddleback.policy import GreedyPolicy, MixturePolicy, SoftmaxPolicy, TabularPolicy
-from saddleback.problem import CMDP, Constraint, Start
-from saddleback.simulator import GenerativeModel
-from saddleback.simulators.table import Table
-from saddleback.solution import Solution, Status
-from saddleback.solve import solve
-from saddleback.spaces import BoxStates, FiniteStates
-from saddleback.storage.policy_file import load_mixture, save_mixture
-from saddleback.storage.table_file import load_table, save_table
+
+if TYPE_CHECKING:
+    from saddleback import zoo
+    from saddleback.designs.optimal import optimal_design
+    from saddleback.errors import InputError, NumericalError, SaddlebackError, SimulatorError, StorageError
+    from saddleback.features import FeatureFunction, FeatureMatrix, OneHot
+    from saddleback.policy import GreedyPolicy, MixturePolicy, SoftmaxPolicy, TabularPolicy
+    from saddleback.problem import CMDP, Constraint, Start
+    from saddleback.simulator import GenerativeModel
+    from saddleback.simulators.table import Table
+    from saddleback.solution import Solution, Status
+    from saddleback.solving import solve
+    from saddleback.spaces import BoxStates, FiniteStates
+    from saddleback.storage.policy_file import load_mixture, save_mixture
+    from saddleback.storage.table_file import load_table, save_table
+    from saddleback.tradeoff import frontier
+
+_HOME = {
+    "CMDP": "problem",
+    "BoxStates": "spaces",
+    "Constraint": "problem",
+    "FeatureFunction": "features",
+    "FeatureMatrix": "features",
+    "FiniteStates": "spaces",
+    "GenerativeModel": "simulator",
+    "GreedyPolicy": "policy",
+    "InputError": "errors",
+    "MixturePolicy": "policy",
+    "NumericalError": "errors",
+    "OneHot": "features",
+    "SaddlebackError": "errors",
+    "SimulatorError": "errors",
+    "SoftmaxPolicy": "policy",
+    "Solution": "solution",
+    "Start": "problem",
+    "Status": "solution",
+    "StorageError": "errors",
+    "Table": "simulators.table",
+    "TabularPolicy": "policy",
+    "frontier": "tradeoff",
+    "load_mixture": "storage.policy_file",
+    "load_table": "storage.table_file",
+    "optimal_design": "designs.optimal",
+    "save_mixture": "storage.policy_file",
+    "save_table": "storage.table_file",
+    "solve": "solving",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "zoo":
+        return importlib.import_module("saddleback.zoo")
+    if name not in _HOME:
+        raise AttributeError(f"module 'saddleback' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"saddleback.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 __all__ = [
     "CMDP",
@@ -47,8 +103,10 @@ __all__ = [
     "Table",
     "TabularPolicy",
     "__version__",
+    "frontier",
     "load_mixture",
     "load_table",
+    "optimal_design",
     "save_mixture",
     "save_table",
     "solve",

@@ -75,7 +75,7 @@ def _solver_error(parts: Prepared, tabular: bool, n: int, shared: dict[str, Any]
     if not matches:
         return math.inf
     burn_in = solver.burn_in  # type: ignore[union-attr]
-    spent = min(math.ceil(burn_in * parts.problem.horizon), T // 3)
+    spent = min(math.ceil(burn_in * parts.problem.horizon), T // 8)
     T = T if spent == 0 else max(1, (T - spent) // 2)
     bound = tabular_solver_error if tabular else linear_solver_error
     return bound(T, M, num_problems=n, **shared)

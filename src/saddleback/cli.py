@@ -24,13 +24,15 @@ from saddleback.duals import BY_NAME as DUALS
 from saddleback.errors import SaddlebackError
 from saddleback.evaluators import BY_NAME as EVALUATORS
 from saddleback.exact import mixture_values, solve_exactly
-from saddleback.reports.text import print_exact, print_solution
+from saddleback.reports.text import print_exact, print_frontier, print_solution
+from saddleback.setup import Choices, prepare
 from saddleback.solution import Solution
-from saddleback.solve import Progress
-from saddleback.solve import solve as solve_problem
 from saddleback.solvers import BY_NAME as SOLVERS
+from saddleback.solving import Progress
+from saddleback.solving import solve as solve_problem
 from saddleback.storage.policy_file import save_mixture
 from saddleback.targets import load_target
+from saddleback.tradeoff import frontier as trade_off
 from saddleback.zoo.instance import Instance
 
 app = typer.Typer(
@@ -141,6 +143,32 @@ def solve(
     raise typer.Exit(solution.status.exit_code)
 
 
+@app.command(epilog="Example: saddleback frontier wireless --points 20")
+def frontier(
+    target: Target,
+    settings: Settings = None,
+    constraint: Annotated[str | None, typer.Option(help="Name of the constraint whose threshold moves.")] = None,
+    points: Annotated[int, typer.Option(help="Number of thresholds.")] = 20,
+    samples: Annotated[int, typer.Option(help="Simulator calls in total, over all buffers.")] = 1_000_000,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same samples.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """The best reward against one constraint's threshold, the others held, from one set of samples."""
+    instance = load_target(target, settings or [])
+    parts = prepare(instance.problem, instance.simulator, samples, seed, Choices())
+    with _progress() as progress:
+        if progress is not None:
+            progress("frontier", 0, 1)
+        curve = trade_off(parts, constraint, points)
+    if as_json:
+        name = instance.problem.constraints[curve.constraint].name
+        rows = [p.to_json() for p in curve.points]
+        vertices = curve.breakpoints() if instance.problem.num_constraints == 1 else None
+        _print_json({"constraint": name, "samples": parts.samples, "points": rows, "breakpoints": vertices})
+    else:
+        print_frontier(Console(), curve)
+
+
 @app.callback(invoke_without_command=True)
 def root(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
     """Constrained decision problems with a simulator."""
@@ -167,7 +195,7 @@ def _truth(instance: Instance, solution: Solution) -> dict[str, Any] | None:
         return None
     best = solve_exactly(instance.table)
     truth: dict[str, Any] = {"optimum": _exact_json(instance, best)}
-    truth["optimum"]["constraints"] = best.constraint_values.tolist()
+    truth["optimum"]["constraints"] = best.constraint_values.tolist() if best.status == "optimal" else []
     if solution.mixture is not None:
         values = mixture_values(instance.table, solution.mixture)
         truth |= {"value": float(values[0]), "constraints": values[1:].tolist()}

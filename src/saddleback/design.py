@@ -121,7 +121,10 @@ def orthonormalizing_map(features: Array) -> Array:
     if values[0] > 1e-6 * values[-1]:
         return (V / np.sqrt(values)) / scale[:, None]
     # The Gram matrix squares the condition number: near-deficient cases are decided on the features themselves.
-    _, singular, rows = np.linalg.svd(np.linalg.qr(features / scale, mode="r"), full_matrices=False)
+    R = np.empty((0, len(scale)))
+    for chunk in _chunks(features, 2048):  # a few rows at a time: no copy of the features
+        R = np.linalg.qr(np.vstack([R, chunk / scale]), mode="r")
+    _, singular, rows = np.linalg.svd(R, full_matrices=False)
     rank = int((singular > RANK_TOLERANCE * singular[0]).sum())
     return np.asarray((rows[:rank].T / singular[:rank]) / scale[:, None])
 

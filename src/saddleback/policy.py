@@ -72,6 +72,9 @@ class GreedyPolicy(_Predict):
     features: Features
     theta: Array
 
+    def __post_init__(self) -> None:
+        _check_theta(self.theta)
+
     @property
     def num_actions(self) -> int:
         """Number of actions A."""
@@ -105,6 +108,9 @@ class SoftmaxPolicy(_Predict):
     features: Features
     theta: Array
     beta: float
+
+    def __post_init__(self) -> None:
+        _check_theta(self.theta)
 
     @property
     def num_actions(self) -> int:
@@ -254,6 +260,11 @@ def as_table(policy: Policy, num_states: int) -> TabularPolicy:
     if isinstance(policy, GreedyPolicy):
         return TabularPolicy.deterministic(policy.actions(states), policy.num_actions)
     return TabularPolicy.stochastic(policy.probabilities(states))
+
+
+def _check_theta(theta: Array) -> None:
+    kind = np.asarray(theta).dtype
+    require(kind == np.float64, "theta", "must be float64", str(kind), "convert it where it is made")
 
 
 def _one_hot_rows(actions: Actions, num_actions: int) -> Array:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -142,6 +143,7 @@ def prepare(problem: CMDP, model: GenerativeModel, samples: int, seed: int, choi
             problem, design, None, evaluation, solver, evaluator, oracle, drawn, names, tuple(remarks), resolution
         )
     own, own_counts, own_T = design, counts, T
+    T = T if getattr(evaluator, "uses_batches", True) else 1
     if hasattr(solver, "allocate"):  # GSS collects i.i.d. from the design
         own, own_counts = solver.allocate(design, int(counts.sum()), generator(seed, Stream.SOLVER, 0, 1 << 30))
         own_T = 1
@@ -173,7 +175,7 @@ def batches_and_counts(
     """T and the samples of each pair, ``total`` at the most.
 
     T = N/4 in literal mode. Otherwise T grows with the horizon only (the averaging lag falls with T, the noise does not
-    care), and samples follow the design's weights with at least T a pair.
+    care), samples follow the design's weights, and every pair has a whole multiple of T, so that none is left over.
     """
     c, H = design.size, problem.horizon
     N = total // c
@@ -189,11 +191,12 @@ def batches_and_counts(
         require(M >= 1, "batch_size", "must be at least 1", M, "use 4")
         T = N // M
     else:
-        T = min(N, int(np.clip(50 * H, 300, 3000)))
+        # Fewer than four samples in a mean make the maximum over actions noisy; measured, they cost more than the lag.
+        T = max(1, N // max(4, math.ceil(N / np.clip(20 * H, 200, 2000))))
     if allocation == "equal" or N < 2:
-        return T, np.full(c, N)
-    T = min(T, max(1, total // (2 * c)))
-    return T, T + np.floor((total - c * T) * design.weights).astype(np.int64)
+        return T, np.full(c, N if choices.mode == "literal" else T * (N // T))
+    T = min(T, max(1, total // (4 * c)))
+    return T, T * np.maximum(1, np.floor((total - c * T) * design.weights / T).astype(np.int64))
 
 
 def _parts(problem: CMDP, choices: Choices) -> tuple[CMDP, dict[str, str], Any, Evaluator, Designer]:

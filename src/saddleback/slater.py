@@ -59,36 +59,33 @@ class Slater:
 
 
 def estimate_slater(
-    problem: CMDP, oracle: Oracle, interval: Callable[[Policy], Interval], solver_error: float = 0.0
+    problem: CMDP,
+    oracle: Oracle,
+    interval: Callable[[Policy], Interval],
+    solver_error: float = 0.0,
+    accuracy: float = 0.05,
 ) -> Slater:
-    """ζ from the two oracles; ``solver_error`` is f_mdp where it is known, and widens the upper limit."""
+    """ζ from the two oracles; ``solver_error`` is f_mdp where it is known, and widens the upper limit.
+
+    For several constraints the game is solved to a relative ``accuracy``: a verdict and a lower limit need no more, and
+    every further digit costs solver calls.
+    """
     m, b = problem.num_constraints, problem.thresholds
-    columns: list[tuple[Policy, Array]] = []
-    for i in range(m):
-        columns.append(oracle(np.eye(1 + m)[1 + i]))
-    prices, weights = np.ones(m), np.ones(1)
-    if m > 1:
-        while len(columns) < _MOST_COLUMNS:
-            slack = np.array([values[1:] - b for _, values in columns])  # (k, m)
-            weights, prices, worth = matrix_game(slack)
-            policy, values = oracle(np.concatenate([[0.0], prices]))
-            if prices @ (values[1:] - b) <= worth + 1e-9:
-                break
-            columns.append((policy, values))
-            weights = np.append(weights, 0.0)
+    oracle.prefetch(np.eye(1 + m)[1:])
+    columns: list[tuple[Policy, Array]] = [oracle(point) for point in np.eye(1 + m)[1:]]
+    prices, weights, answer = np.ones(m), np.ones(1), columns[0][0]
+    while m > 1:
+        weights, prices, worth = matrix_game(np.array([values[1:] - b for _, values in columns]))
+        answer, values = oracle(np.concatenate([[0.0], prices]))  # the solver's best reply to the prices
+        bound = float(prices @ (values[1:] - b))
+        if bound <= worth + accuracy * abs(worth) + 1e-9 or len(columns) >= _MOST_COLUMNS:
+            break
+        columns.append((answer, values))
     slack = np.array([values[1:] - b for _, values in columns])
-    limits = [interval(policy) if w > 0 else None for (policy, _), w in zip(columns, weights, strict=True)]
-    used = [(w, i) for w, i in zip(weights, limits, strict=True) if i is not None]
-    low = sum(w * i.low[1:] for w, i in used) - b
-    high = sum(w * i.high[1:] for w, i in used) - b
-    # ζ ≤ max_π Σ_i μ_i (V_{c_i} − b_i) for any prices μ, and the policies in use are the solver's best answers to μ.
+    used = [(w, interval(policy)) for (policy, _), w in zip(columns, weights, strict=True) if w > 0]
+    low = sum((w * limits.low[1:] for w, limits in used), start=-b)
     slacks = weights @ slack
-    upper = float(prices @ high) + solver_error
-    return Slater(
-        float(slacks.min()),
-        float(np.min(low)),
-        upper,
-        (slack + b).max(axis=0),
-        slacks,
-        columns[int(np.argmax(weights))][0],
-    )
+    # ζ ≤ max_π Σ_i μ_i (V_{c_i} − b_i) for any prices μ; the best reply attains the right side up to f_mdp.
+    upper = float(prices @ (interval(answer).high[1:] - b)) + solver_error
+    heaviest = columns[int(np.argmax(weights))][0]
+    return Slater(float(slacks.min()), float(np.min(low)), upper, (slack + b).max(axis=0), slacks, heaviest)

@@ -120,7 +120,7 @@ def _descent(parts: Prepared, slater: Slater, orders: Orders, target: Array | No
 
 def _columns(parts: Prepared, slater: Slater, orders: Orders, target: Array | None) -> Steering:
     H, b = parts.problem.horizon, parts.problem.thresholds
-    tau = 1e-6 * H if orders.tolerance is None else orders.tolerance
+    tau = 1e-4 * H if orders.tolerance is None else orders.tolerance
     errors = _errors(parts, orders, [slater.policy])
     useful = len(b) == 1 and errors.solver + 2 * errors.evaluation + tau <= max(slater.estimate, 0.0)
     if target is None:

@@ -19,7 +19,7 @@ from saddleback.policy import MixturePolicy, TabularPolicy
 from saddleback.reports.text import number, print_exact, print_solution
 from saddleback.simulators.table import Table
 from saddleback.solution import ConstraintReport, MemberReport, Solution, Status
-from saddleback.solve import solve
+from saddleback.solving import solve
 
 WIDTH = 80
 SETTINGS = {

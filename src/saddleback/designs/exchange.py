@@ -87,8 +87,8 @@ def exchange_weights(
         if rounds >= max_rounds:
             raise InputError(
                 "max_rounds",
-                f"must be enough to reach g ≤ {1 + tolerance:g}·{d}",
-                f"{max_rounds}, which reached g = {g:.6g}",
+                f"must be enough to reach g/{d} − 1 ≤ {tolerance:g}",
+                f"{max_rounds}, which reached {g / d - 1:.2g}",
                 "raise max_rounds or the tolerance",
             )
         A = np.union1d(C, _promising(nu, d, target, rng))

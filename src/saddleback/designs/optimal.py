@@ -8,15 +8,16 @@ For experiments, active learning, regression on a subset, minimum-volume ellipso
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from saddleback.design import leverages, orthonormalizing_map
 from saddleback.designs.exchange import check_options, exchange_weights
 from saddleback.designs.frank_wolfe import optimal_weights
 from saddleback.designs.leverage import Rows, whitening
-from saddleback.errors import require
+from saddleback.errors import InputError, require
 from saddleback.spaces import Array
 
 
@@ -42,7 +43,15 @@ class OptimalDesign:
 
     def leverage(self, features: Array) -> Array:
         """φᵀG⁻¹φ for rows ``(k, d)``, candidates or not: the variance of a prediction there, per unit of noise."""
-        return leverages(np.asarray(features, dtype=np.float64), self.whitening)
+        rows, d = _matrix(features), len(self.whitening)
+        require(
+            rows.shape[1:] == (d,) and rows.dtype.kind in "iuf",
+            "features",
+            f"must be rows of {d} numbers",
+            f"{rows.dtype} {rows.shape}",
+            "give the features the design was made for",
+        )
+        return leverages(rows.astype(np.float64, copy=False), self.whitening)
 
 
 def optimal_design(
@@ -61,7 +70,7 @@ def optimal_design(
         "'exchange' is the faster",
     )
     check_options(tolerance, seed)
-    Phi = np.asarray(features)
+    Phi = _matrix(features)
     M = orthonormalizing_map(Phi)
     if method == "exchange":
         rho, g, iterations = exchange_weights(Phi, tolerance, seed, span=M)
@@ -71,3 +80,10 @@ def optimal_design(
     white = whitening(Phi[C], rho[C], M)
     assert white is not None  # or g would not have been finite
     return OptimalDesign(C, rho[C], g, M.shape[1], iterations, white)
+
+
+def _matrix(features: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(features)
+    except ValueError as ragged:
+        raise InputError("features", "must be a matrix (n, d)", str(ragged), "give all rows one length") from ragged

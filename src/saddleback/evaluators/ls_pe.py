@@ -70,7 +70,7 @@ class LSPE:
         diamond = buffer.utilities(problem)  # ◇ on C, (c, 1+m)
         V: Value = np.zeros((len(buffer.support), diamond.shape[1]))  # V̂⁰
         omega = first = omega_sum = np.zeros((features.dim, diamond.shape[1]))
-        unaveraged = min(math.ceil(self.burn_in * problem.horizon), buffer.num_batches // 3)
+        unaveraged = min(math.ceil(self.burn_in * problem.horizon), buffer.num_batches // 8)
         for t in range(buffer.num_batches):
             if t == unaveraged:
                 first = omega

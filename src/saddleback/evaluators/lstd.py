@@ -40,7 +40,9 @@ class _Solved(NamedTuple):
 
 @dataclass(frozen=True)
 class LSTD:
-    """No parameters. Works on coresets and, through the estimated model, on tables."""
+    """No parameters. Works on coresets and, through the estimated model, on tables; batches mean nothing to it."""
+
+    uses_batches = False
 
     def evaluate(self, problem: CMDP, buffer: Buffer, policy: Policy) -> Array:
         """V̂_r(ρ), V̂_{c_1}(ρ), …, clipped to [0, H]."""
@@ -81,7 +83,7 @@ class LSTD:
         if not with_influence:
             return _Solved(start @ omega, np.zeros(0), np.zeros(0))
         a = gamma * (B.T @ np.linalg.solve(system.T, start))
-        return _Solved(start @ omega, a, buffer.at_support(PolicyValue(policy, omega)))
+        return _Solved(start @ omega, a, buffer.at_support(PolicyValue(policy, np.asarray(omega, dtype=np.float64))))
 
     def _on_table(self, problem: CMDP, buffer: Buffer, policy: Policy, with_influence: bool) -> _Solved:
         chain = EmpiricalChain(problem, buffer, policy)

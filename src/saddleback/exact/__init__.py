@@ -3,6 +3,7 @@
 Nothing that learns from samples may import this package; it is what such answers are checked against.
 """
 
+from saddleback.exact.column_generation import solve_by_columns
 from saddleback.exact.occupancy_lp import ExactAnswer, solve_exactly
 from saddleback.exact.values import (
     best_policy,
@@ -19,6 +20,7 @@ __all__ = [
     "mixture_values",
     "occupancy",
     "policy_values",
+    "solve_by_columns",
     "solve_exactly",
     "state_values",
     "to_stationary",

@@ -95,17 +95,19 @@ class Chain:
     gamma: float
     kernels: ModuleType | None
 
-    def sweep(self, V: Array) -> Sweep:
+    def sweep(self, V: Array, q: Array) -> Sweep:
         """T_πV."""
         if self.kernels is not None:
-            return Sweep(*self.kernels.sweep(*_parts(self.P), self.utilities, self.gamma, V))
+            return Sweep(*self.kernels.sweep(*_parts(self.P), self.utilities, self.gamma, V, q))
         new = np.empty_like(V)
         for i in range(V.shape[1]):
             new[:, i] = self.P @ V[:, i]  # SciPy is slower with two columns at once
         new *= self.gamma
         new += self.utilities
         change = new - V
-        return Sweep(new, change.min(axis=0), change.max(axis=0))
+        mixed = change @ q
+        low, high = np.append(change.min(axis=0), mixed.min()), np.append(change.max(axis=0), mixed.max())
+        return Sweep(new, low, high)
 
     def push(self, rho: Array, d: Array) -> Array:
         """ρ + γP_πᵀd."""

@@ -1,68 +1,136 @@
-"""draft"""
+"""§2, the problem eq:true-CMDP solved exactly on a known table by column generation, for tables of any size.
+
+    reachable   max_π V_{c_i}^π(ρ) for every i                                     policy iteration on the true P
+    ζ           max_π min_i (V_{c_i}^π(ρ) − b_i)                                   columns, with the master largest_slack
+    V*, λ*      max_π V_r^π(ρ) s.t. V_{c_i}^π(ρ) ≥ b_i                             columns, with the master best_reward
+
+What the search for ζ leaves behind is a mixture that meets every threshold, or the proof that none does. λ has no cap. The
+answer mixes at most m+1 policies; one stationary policy with the same values follows from their occupancies. The certified
+gap V* − V_r ≤ min_λ D(λ) − Z is the stopping rule: see :mod:`saddleback.exact.columns`.
+"""
+
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 
 import numpy as np
 
-from saddleback.exact.bellman import Choice, Limits, Model
-from saddleback.exact.evaluation import Evaluation, evaluate
-from saddleback.exact.master import Master, best_reward, largest_slack
-from saddleback.exact.policy_iteration import nothing_known, price
+from saddleback.errors import NumericalError, require
+from saddleback.exact.bellman import Choice, Model
+from saddleback.exact.columns import Certified, Columns
+from saddleback.exact.evaluation import visits
+from saddleback.exact.master import best_reward, largest_slack
+from saddleback.exact.occupancy_lp import TOLERANCE, ExactAnswer
+from saddleback.policy import MixturePolicy, TabularPolicy
+from saddleback.simulators.table import Table
+from saddleback.spaces import Array
 
-LOG = []
-DEG=2
+_START_SHARE = 0.2  # of what r alone can gain on the policies for c: what the first policy for r may leave
+_VISITS = 1e-9  # of H: the accuracy of occupancies
 
-class Search:
-    def __init__(self, model, b, share, part):
-        self.model, self.b, self.share = model, b, share
-        self.here = nothing_known(model)
-        self.cols = []   # (actions, limits)
-        self.low = np.zeros((0, 1+len(b)))
-    def ask(self, q, target, incumbent):
-        p = price(self.model, q, self.here, target, incumbent, self.share)
-        self.here = p.found
-        self.cols.append(p.found.actions)
-        self.low = np.vstack([self.low, p.found.limits.low])
-        return p
 
-def solve(model, b, tol=1e-6, share=0.1, verbose=True, interp=True):
-    s = Search(model, b, share, .1)
-    m = len(b)
-    s.share=0.
-    cp = s.ask(np.array([0., 1.]), tol, -np.inf)
-    s.share=share
-    zeta = cp.found.limits.low[1]-b[0], cp.bound-b[0]
-    LOG.append(('c', zeta))
-    g = lambda f: float((f.limits.low[1]+f.limits.high[1])/2-b[0])
-    pts = [(1.0, g(cp.found))]   # sigma, g
-    H = model.discount.horizon
-    rp = price(model, np.array([1., 0.]), s.here, tol, -np.inf if False else 0, 0.05)
-    s.here = rp.found; s.cols.append(rp.found.actions); s.low=np.vstack([s.low, rp.found.limits.low])
-    pts.append((0.0, g(rp.found)))
-    best = rp.bound; 
-    last_gap=np.inf; use_interp=interp
-    for it in range(60):
-        M = best_reward(s.low[:,0], s.low[:,1:]-b)
-        gap = best - M.value
-        LOG.append((it, gap, M.prices[1]))
-        if gap <= tol: break
-        lam = M.prices[1]
-        how='master'
-        if it>=1 and interp and gap < .5*last_gap:
-            a = max((p for p in pts if p[1]<0), key=lambda p:p[0]); c=min((p for p in pts if p[1]>=0), key=lambda p:p[0])
-            near = sorted(pts, key=lambda p: abs(p[1]))[:DEG+1]
-            x=np.array([p[0] for p in near]); gg=np.array([p[1] for p in near])
-            sg=sum(x[i]*np.prod([-gg[j]/(gg[i]-gg[j]) for j in range(len(x)) if j!=i]) for i in range(len(x)))
-            if not a[0]<sg<c[0]: sg = a[0]-a[1]*(c[0]-a[0])/(c[1]-a[1]); how='secant'
-            lam = sg/(1-sg); how='interp'
-        last_gap=gap
-        q = np.array([1., lam])
-        inc = float((s.low@q).max())
-        t=time.process_time()
-        p = s.ask(q, 0.2*tol, inc)
-        best = min(best, p.bound-lam*b[0])
-        pts.append((lam/(1+lam), g(p.found)))
-        LOG.append((how, lam, g(p.found), p.bound-p.found.limits.low@q, time.process_time()-t))
-    return M, best
+def solve_by_columns(
+    table: Table, tolerance: float = 1e-6, *, stationary: bool = True, compiled: bool | None = None
+) -> ExactAnswer:
+    """V*, λ*, ζ and an optimal mixture; or the verdict "infeasible".
+
+    The certified gap is at most ``tolerance`` times the span of the reward, so rewards in cents and in euros give the same
+    answer; ζ is as accurate, in spans of the constraints. (Rounding alone is about 1e-14·(1 + Σλ)H² such spans: where that
+    is more, it is the tolerance.) Without ``stationary`` there is a mixture but no ``policy``. ``compiled`` chooses the
+    kernels; by default the size does.
+    """
+    require(0 < tolerance < np.inf, "tolerance", "must be a positive number", tolerance, "1e-6 is usual")
+    began = time.perf_counter()
+    problem = table.problem()
+    m, H, b = problem.num_constraints, problem.horizon, problem.thresholds
+    columns = Columns(Model.of(table, problem, compiled))
+    bounds = np.array([columns.ask(alone, tolerance) for alone in np.eye(1 + m)[1:]])  # each constraint alone
+    reachable = np.array([column.values for column in columns.seen]).max(axis=0)[1:]
+    widths = np.abs(problem.scale[1:])
+    room = _room(columns, b, np.ones(m), bounds - b, tolerance)
+    slater = room if np.all(widths == widths[0]) else _room(columns, b, widths / widths.min(), bounds - b, tolerance)
+    values, multipliers, gap = np.full(1 + m, np.nan), np.full(m, np.nan), slater.gap * float(widths.min())
+    residual, mixture, policy = room.gap, None, None
+    feasible = _feasible(room, TOLERANCE * H)
+    if feasible:
+        optimum = _optimum(columns, b + min(room.master.value, 0.0), tolerance)  # at most rounding below the thresholds
+        w, lam = optimum.master.weights, optimum.prices[1:]
+        unit_values = w @ np.array([column.values for column in columns.seen])
+        values, multipliers = problem.values_of(unit_values), problem.multipliers_of(lam)
+        gap, residual = optimum.gap * problem.scale[0], optimum.gap / (1.0 + lam.sum())
+        residual = max(residual, float((b - unit_values[1:]).max()))
+        members = [TabularPolicy.deterministic(columns.seen[k].actions, table.num_actions) for k in np.flatnonzero(w)]
+        mixture = MixturePolicy.of(members, w[w > 0])
+        policy = _stationary(columns.model, mixture, columns.latest) if stationary else None
+    return ExactAnswer(
+        status="optimal" if feasible else "infeasible",
+        value=float(values[0]),
+        constraint_values=values[1:],
+        multipliers=multipliers,
+        slater=slater.master.value * float(widths.min()),
+        unit_slater=room.master.value,
+        reachable=reachable * problem.scale[1:] + problem.base[1:] * H,
+        policy=policy,
+        residual=residual,
+        seconds=time.perf_counter() - began,
+        gap=float(gap),
+        method="columns",
+        mixture=mixture,
+    )
+
+
+def _room(columns: Columns, b: Array, widths: Array, alone: Array, tolerance: float) -> Certified:
+    """max_π min_i widths_i·(V_{c_i}^π − b_i); ``alone`` are upper limits of V_{c_i}^π − b_i.
+
+    Where the answer is about zero it is sought again, to the last digit: the verdict hangs on its sign.
+    """
+    tightest = int(np.argmin(alone * widths))
+    bound, prices = float(alone[tightest] * widths[tightest]), np.eye(1 + len(b))[1 + tightest] * widths[tightest]
+
+    def master(low: Array):
+        return largest_slack(low[:, 1:] - b, widths)
+
+    room = columns.generate(master, b, bound, prices, tolerance)
+    limit = TOLERANCE * columns.model.discount.horizon
+    if room.master.value < 0 <= room.bound + limit:
+        room = columns.generate(master, b, room.bound, room.prices, min(tolerance, 0.1 * limit))
+    return room
+
+
+def _feasible(room: Certified, limit: float) -> bool:
+    """Whether thresholds can be met up to rounding; a shortfall beyond that is proved."""
+    if room.master.value >= -limit:
+        return True
+    if room.bound < 0:
+        return False
+    raise NumericalError(
+        f"whether the constraints can be met is beyond double precision: the largest smallest slack lies between "
+        f"{room.master.value:.3g} and {room.bound:.3g} times the constraints' spans; move a threshold a little."
+    )
+
+
+def _optimum(columns: Columns, b: Array, tolerance: float) -> Certified:
+    """max V_r subject to V_c ≥ b, which some mixture of the columns meets."""
+    free = np.eye(1 + len(b))[0]  # λ = 0
+    unconstrained = columns.ask(free, tolerance, _START_SHARE)
+    optimum = columns.generate(
+        lambda low: best_reward(low[:, 0], low[:, 1:] - b), b, unconstrained, free, tolerance
+    )
+    if unconstrained - optimum.master.value <= tolerance:  # the constraints cost nothing: λ = 0 is a dual optimum too
+        return optimum._replace(bound=unconstrained, prices=free)
+    return optimum
+
+
+def _stationary(model: Model, mixture: MixturePolicy, elsewhere: Choice) -> TabularPolicy:
+    """π(a|s) ∝ Σ_k w_k d_k(s)·1[a = π_k(s)]; where no member goes, the action ``elsewhere``."""
+    if len(mixture.members) == 1:
+        return mixture.members[0]
+    every = np.arange(model.num_states)
+    mu, d = np.zeros((model.num_states, model.num_actions)), np.zeros(model.num_states)
+    for w, member in zip(mixture.weights, mixture.members, strict=True):
+        part = w * visits(model, member.table.astype(np.int32), _VISITS * model.discount.horizon)
+        mu[every, member.table] += part
+        d += part
+    nobody = d == 0
+    mu[every[nobody], elsewhere[nobody]] = d[nobody] = 1.0
+    return TabularPolicy.stochastic(mu / d[:, None])

@@ -22,6 +22,7 @@ from saddleback.exact.bellman import Chain, Choice, Limits, Model
 from saddleback.spaces import Array
 
 _DENSE = 100  # states up to which the equations are solved at once
+RELAX = 2
 _LOOK = 8  # sweeps between looks at their rate
 _SLOW = 60  # further sweeps that make it worth asking what a factorisation would cost
 _HUBS = 32  # at most so many states that many others lead to are left out of the band
@@ -32,75 +33,86 @@ Form = Literal["N", "T"]  # I − γP_π as it is, or transposed
 
 
 class Evaluation(NamedTuple):
-    """A policy, its values V_u^π ``(S, k)``, their limits at ρ ``(k,)``, the cost in sweeps, and if rounding ended it."""
+    """V_u^π ``(S, k)``; limits at ρ of its columns and of the mixture V_u q ``(k+1,)``; what it took.
 
-    actions: Choice
+    ``cost`` counts sweeps; ``at_floor`` says that rounding ended it.
+    """
+
     values: Array
     limits: Limits
     cost: float
     at_floor: bool
 
 
-def evaluate(model: Model, actions: Choice, V: Array, width: float) -> Evaluation:
-    """V_u^π with limits at most ``width`` apart, or as close as rounding allows, from the guess ``V``."""
-    discount, chain = model.discount, model.chain(actions)
-    H = discount.horizon
-    spans: list[float] = []
-    cost, direct = 0.0, False
-    if model.num_states <= _DENSE:
-        V, direct = _dense(chain, chain.utilities, "N"), True
+def evaluate(model: Model, chain: Chain, V: Array, q: Array, mixed: float, width: float) -> Evaluation:
+    """V_u^π from the guess ``V``, until the limits of V_u q are ``mixed`` apart and those of each column ``width``.
+
+    Where two policies are about equally good for q, V_u q is known long before its parts.
+    """
+    discount, rho = model.discount, model.rho
+    H, k = discount.horizon, V.shape[1]
+    sizes, goal = np.append(np.full(k, H), H * q.sum()), np.append(np.full(k, width), mixed)
+    excess: list[float] = []
+    cost, direct = 0.0, model.num_states <= _DENSE
+    if direct:
+        V = _dense(chain, chain.utilities, "N")
+    V = V.copy()
     while True:
-        new, low, high = chain.sweep(V)
+        if chain.kernels is not None:
+            from saddleback.exact.bellman import _parts
+            chain.kernels.relax(*_parts(chain.P), chain.utilities, chain.gamma, V, RELAX)
+            cost += RELAX
+        V, low, high = chain.sweep(V, q)
         cost += 1
-        limits = discount.bracket(low, high, H)  # of V_u^π − T_πV
-        span = float((limits.high - limits.low).max())
-        at_floor = float((high - low).max()) <= FLOOR * H
-        done = span <= width or at_floor
-        V = new
-        if done or len(spans) % _LOOK == 0:  # a constant does not change later spans, so now and then will do
-            V += (limits.low + limits.high) / 2
+        limits = discount.bracket(low, high, sizes)  # of V_u^π − T_πV
+        apart = limits.high - limits.low
+        excess.append(float((apart / goal).max()))
+        at_floor = float((high - low)[:k].max()) <= FLOOR * H
+        done = excess[-1] <= 1 or at_floor
+        if done or chain.kernels is not None or len(excess) % _LOOK == 1:  # a constant does not change later spans, so now and then will do
+            V += (limits.low + limits.high)[:k] / 2
         if done:
-            half, middle = (limits.high - limits.low) / 2, model.rho @ V
-            return Evaluation(actions, V, Limits(middle - half, middle + half), cost, at_floor)
-        spans.append(span)
-        left = 0.0 if direct else _sweeps_left(spans, max(width, FLOOR * H * H))
-        if left > _SLOW and (price := _price_of_factors(chain, V.shape[1])) < left:
+            middle = rho @ V
+            middle = np.append(middle, q @ middle)
+            return Evaluation(V, Limits(middle - apart / 2, middle + apart / 2), cost, at_floor)
+        left = 0.0 if direct else _sweeps_left(excess)
+        if left > _SLOW and (price := _price_of_factors(chain, k)) < left:
             V, cost, direct = _factored(chain, chain.utilities, "N"), cost + price, True
 
 
 def visits(model: Model, actions: Choice, accuracy: float) -> Array:
     """d_π ``(S,)`` ≥ 0, whose total distance from the truth is at most ``accuracy``, or what rounding allows."""
-    discount, chain = model.discount, model.chain(actions)
-    H, rho = discount.horizon, model.rho
-    accuracy = max(accuracy, FLOOR * H * H)
-    d, direct = H * rho, False
-    errors: list[float] = []
-    if model.num_states <= _DENSE:
-        d, direct = np.maximum(_dense(chain, rho[:, None], "T")[:, 0], 0.0), True
+    discount, chain, rho = model.discount, model.chain(actions), model.rho
+    H = discount.horizon
+    goal = max(accuracy, FLOOR * H * H)
+    d, direct = H * rho, model.num_states <= _DENSE
+    excess: list[float] = []
+    if direct:
+        d = np.maximum(_dense(chain, rho[:, None], "T")[:, 0], 0.0)
     while True:
         new = chain.push(rho, d)
-        errors.append(discount.reach(1.0) * float(np.abs(new - d).sum()))
+        excess.append(discount.reach(1.0) * float(np.abs(new - d).sum()) / goal)
         d = new
-        if errors[-1] <= accuracy:
+        if excess[-1] <= 1:
             return d
-        left = 0.0 if direct else _sweeps_left(errors, accuracy)
+        left = 0.0 if direct else _sweeps_left(excess)
         if left > _SLOW and _price_of_factors(chain, 1) < left:
             d, direct = np.maximum(_factored(chain, rho[:, None], "T")[:, 0], 0.0), True
 
 
-def _sweeps_left(sizes: list[float], goal: float) -> float:
-    """How many more sweeps the last few foretell; looked at now and then."""
-    if len(sizes) % _LOOK:
+def _sweeps_left(excess: list[float]) -> float:
+    """How many more sweeps the last few foretell until the excess is 1; looked at now and then."""
+    if len(excess) % _LOOK:
         return 0.0
-    rate = (sizes[-1] / sizes[-1 - _LOOK // 2]) ** (2 / _LOOK)
-    return np.inf if rate >= 1 else float(np.log(goal / sizes[-1]) / np.log(rate))
+    rate = (excess[-1] / excess[-1 - _LOOK // 2]) ** (2 / _LOOK)
+    return np.inf if rate >= 1 else float(np.log(excess[-1]) / -np.log(rate))
 
 
 def _price_of_factors(chain: Chain, k: int) -> float:
     """What factors of I − γP_π would cost, in sweeps of k columns, judged by the band they need at most.
 
     The band is that of the reverse Cuthill-McKee order without the states that many others lead to, which a fill-reducing
-    order leaves to the end. Fill-reducing orders do better than the band: by 8 on gridworlds, which is reckoned with.
+    order leaves to the end. Such an order does better than the band, by 8 or more on gridworlds, which is reckoned with.
     """
     S, P = chain.P.shape[0], chain.P
     arrivals = np.bincount(P.indices, minlength=S)
@@ -111,8 +123,8 @@ def _price_of_factors(chain: Chain, k: int) -> float:
     order = reverse_cuthill_mckee(scipy.sparse.csr_array(rest + rest.T), symmetric_mode=True)
     position = np.empty(len(order), dtype=np.int64)
     position[order] = np.arange(len(order))
-    lengths = np.diff(rest.indptr)
-    band = int(np.abs(position[rest.indices] - np.repeat(position, lengths)).max(initial=1)) + hubs.size
+    rows = np.repeat(position, np.diff(rest.indptr))
+    band = int(np.abs(position[rest.indices] - rows).max(initial=1)) + hubs.size
     return np.inf if S * band > _MOST_FILL else S * band**2 / 8 / (4 * P.nnz * k)
 
 
@@ -125,4 +137,4 @@ def _factored(chain: Chain, right: Array, form: Form) -> Array:
     """Rows are diagonally dominant, so the diagonal is a stable pivot and unreachable states keep exactly zero visits."""
     matrix = scipy.sparse.csc_array(scipy.sparse.eye_array(chain.P.shape[0]) - chain.gamma * chain.P)
     lu = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-    return np.asarray(lu.solve(right, form))
+    return np.asarray(lu.solve(np.asarray(right), form))

@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 from saddleback.errors import NumericalError
 from saddleback.exact.linear_program import LinearProgram, vertices
 from saddleback.exact.values import best_policy, policy_of, start_distribution, unit_policy_values
-from saddleback.policy import TabularPolicy
+from saddleback.policy import MixturePolicy, TabularPolicy
 from saddleback.simulators.table import Table
 from saddleback.spaces import Array
 
-_TOLERANCE = 1e-9  # of H: what a value may be wrong by
+TOLERANCE = 1e-9  # of H: what a value may be wrong by
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,9 @@ class ExactAnswer:
     ``slater`` is the largest smallest slack over all policies (for one constraint max V_c − b, or b − min V_c), negative
     when infeasible; ``unit_slater`` is ζ in the paper's units. ``reachable`` ``(m,)`` holds, for each constraint alone, the
     best total any policy reaches. ``residual`` is the worst of flow imbalance, constraint shortfall and duality gap (per
-    1 + Σλ), recomputed on the table in the paper's units. When infeasible, ``value``, ``constraint_values`` and
-    ``multipliers`` are NaN and there is no policy.
+    1 + Σλ), recomputed on the table in the paper's units. ``gap`` is the distance between the value and a proved upper
+    limit of it; when infeasible, that of ``slater``. ``mixture`` is what column generation found, drawn once an episode.
+    When infeasible, ``value``, ``constraint_values`` and ``multipliers`` are NaN and there is no policy.
     """
 
     status: Literal["optimal", "infeasible"]
@@ -53,6 +54,9 @@ class ExactAnswer:
     policy: TabularPolicy | None
     residual: float
     seconds: float
+    gap: float
+    method: Literal["lp", "columns"]
+    mixture: MixturePolicy | None = None
 
     @property
     def max_slack(self) -> float:
@@ -75,12 +79,13 @@ def solve_exactly(table: Table) -> ExactAnswer:
         zeta, inexact = _largest_smallest_slack(table, problem.thresholds, np.ones(m), best[0][0])
         slater, also = _largest_smallest_slack(table, problem.thresholds, widths, best[0][0])
         inexact = max(inexact, also)
-    feasible = zeta >= -_TOLERANCE * H
+    feasible, gap = zeta >= -TOLERANCE * H, inexact * float(widths.max())
     values, multipliers, policy = np.full(1 + m, np.nan), np.full(m, np.nan), None
     if feasible:
         optimum = _optimum(table, problem.thresholds + min(zeta, 0.0))  # at most rounding below them
         values, multipliers = problem.values_of(optimum.values), problem.multipliers_of(optimum.multipliers)
         policy, inexact = optimum.policy, max(inexact, optimum.residual)
+        gap = optimum.gap * float(problem.scale[0])
     return ExactAnswer(
         status="optimal" if feasible else "infeasible",
         value=float(values[0]),
@@ -92,6 +97,8 @@ def solve_exactly(table: Table) -> ExactAnswer:
         policy=policy,
         residual=inexact,
         seconds=time.perf_counter() - began,
+        gap=gap,
+        method="lp",
     )
 
 
@@ -102,6 +109,7 @@ class _Optimum(NamedTuple):
     values: Array
     multipliers: Array
     residual: float
+    gap: float
 
 
 def _optimum(table: Table, thresholds: Array) -> _Optimum:
@@ -124,14 +132,14 @@ def _optimum(table: Table, thresholds: Array) -> _Optimum:
         rest, bound = dual_bound(lam, _mostly(mu))  # states that μ does not visit act as the Lagrangian's optimum does
         policy = policy_of(mu, rest.probabilities(np.arange(S)))
         values = unit_policy_values(table, policy)
-        if unconstrained - values[0] <= _TOLERANCE * H:  # the constraints cost nothing: λ = 0 is a dual optimum too
+        if unconstrained - values[0] <= TOLERANCE * H:  # the constraints cost nothing: λ = 0 is a dual optimum too
             lam, bound = np.zeros(m), unconstrained
-        shortfall, gap = (thresholds - values[1:]).max(), (bound - values[0]) / (1.0 + lam.sum())
-        residual = float(max(np.abs(flow @ mu.ravel() - rho).max(), shortfall, abs(gap)))
-        if residual <= _TOLERANCE * H:
-            return _Optimum(policy, values, lam, residual)
+        shortfall, gap = (thresholds - values[1:]).max(), abs(float(bound - values[0]))
+        residual = float(max(np.abs(flow @ mu.ravel() - rho).max(), shortfall, gap / (1.0 + lam.sum())))
+        if residual <= TOLERANCE * H:
+            return _Optimum(policy, values, lam, residual, gap)
         worst = min(worst, residual)
-    raise _untrusted("the occupancy linear program", worst, _TOLERANCE * H)
+    raise _untrusted("the occupancy linear program", worst, TOLERANCE * H)
 
 
 def _largest_smallest_slack(
@@ -164,10 +172,10 @@ def _largest_smallest_slack(
         shortfall = (w * z - (values[1:] - thresholds)).max()
         gap = (q @ (bound[1:] - thresholds) - z) / max(1.0, q.sum())
         residual = float(max(np.abs(flow @ mu.ravel() - rho).max(), shortfall, abs(gap), abs(w @ q - 1.0)))
-        if residual <= _TOLERANCE * H:
+        if residual <= TOLERANCE * H:
             return z * float(widths.min()), residual
         worst = min(worst, residual)
-    raise _untrusted("the linear program for the Slater constant", worst, _TOLERANCE * H)
+    raise _untrusted("the linear program for the Slater constant", worst, TOLERANCE * H)
 
 
 def _flow(table: Table) -> scipy.sparse.csc_array:

@@ -2,14 +2,15 @@
 
     repeat   TV = T_q(V_u q),  π' = its maximiser                           one pass over P
              upper = ρᵀTV + γH·max(TV − V_u q)                              holds whatever V_u is
-             lower = qᵀ(lower limits of V_u^π(ρ))
+             lower = the lower limit of V_u^π(ρ)ᵀq                           once a π has been evaluated
              stop if upper − lower is small enough
-             V_u ← V_u^π' for every utility at once                         to a tenth of upper − lower
+             V_u ← V_u^π' for every utility at once                         until its residual is small beside the above
 
 All utilities are evaluated together, so the values of π for any other prices are known too: V_q = V_u q, and the next
-pricing starts where this one ended. Where evaluation is dear (chains with a long memory), T_q is applied about as many
-times as it costs before the next policy is evaluated: news of a distant reward travels one state a round in policy
-iteration, but one state a pass in value iteration.
+pricing starts where this one ended. Policy iteration ends quickly once it changes few states, so the fewer changed the
+better the policy is evaluated. Where evaluation is dear (chains with a long memory), T_q is applied about as many times as
+it costs before the next one: news of a distant reward travels one state a round in policy iteration, but one state a pass
+in value iteration.
 """
 
 from __future__ import annotations
@@ -19,56 +20,88 @@ from typing import NamedTuple
 import numpy as np
 
 from saddleback.errors import NumericalError
-from saddleback.exact.bellman import TIE, Limits, Model
+from saddleback.exact.bellman import TIE, Choice, Greedy, Model
 from saddleback.exact.evaluation import Evaluation, evaluate
 from saddleback.spaces import Array
 
-_PART = 0.1  # of the distance between the limits: how well the next policy is evaluated
+_PART = 0.1  # of the distance between the limits: the worst a policy is evaluated
+_MIXED, _WIDTH = 0.3, 0.5  # of the distance allowed: the best V_u q, and its parts, are evaluated
 _SETTLED = 3  # passes in a row without a change of policy that end a look ahead
 _MOST_ROUNDS = 10_000
 
 
+class Place(NamedTuple):
+    """A policy and its values V_u^π ``(S, k)`` as far as known: where to start from."""
+
+    actions: Choice
+    values: Array
+
+
 class Priced(NamedTuple):
-    """The policy found and its values; ``bound`` is an upper limit of max_π V_□q^π(ρ)."""
+    """An upper limit of max_π V_□q^π(ρ), and the policy found, unless the incumbent left nothing to gain."""
 
-    found: Evaluation
     bound: float
+    place: Place
+    found: Evaluation | None
 
 
-def nothing_known(model: Model) -> Evaluation:
-    """Action 0 everywhere, with limits that hold for any policy."""
-    S, k, H = model.num_states, model.utilities.shape[1], model.discount.horizon
-    V = np.full_like(model.utilities, H / 2, shape=(S, k))
-    return Evaluation(np.zeros(S, dtype=np.int32), V, Limits(np.zeros(k), np.full(k, H)), 0.0, False)
+def anywhere(model: Model) -> Place:
+    """Action 0 in every state, half-way between the least and the greatest value."""
+    S, k = model.num_states, model.utilities.shape[1]
+    V = np.full_like(model.utilities, model.discount.horizon / 2, shape=(S, k))
+    return Place(np.zeros(S, dtype=np.int32), V)
 
 
 def price(
-    model: Model, q: Array, start: Evaluation, target: float, incumbent: float = -np.inf, share: float = 0.0
+    model: Model, q: Array, start: Place, target: float, incumbent: float = -np.inf, share: float = 0.0
 ) -> Priced:
     """A policy whose value for □_q is within ``target`` of the best, or as near as rounding allows.
 
     ``incumbent`` is a value already known: a policy that leaves at most a ``share`` of what can be gained on it will do.
     """
-    box = model.utilities @ q  # □_q
-    total, here, bound, last = float(q.sum()), start, np.inf, np.inf
+    box, total = model.utilities @ q, float(q.sum())  # □_q
+    here, chain, found = start, None, None
+    bound, last = np.inf, np.inf
     for _ in range(_MOST_ROUNDS):
-        V, actions, settled = here.values @ q, here.actions, 0
-        passes = max(1, int(here.cost * model.pass_share))
-        for _ in range(passes):
-            step = model.greedy(box, V, actions, TIE * total * model.discount.horizon)  # TV, π'
-            high = model.discount.bracket(step.low, step.high, total * model.discount.horizon).high
-            bound = min(bound, float(model.rho @ step.values + high))
-            settled = settled + 1 if np.array_equal(step.actions, actions) else 0
-            V, actions = step.values, step.actions
-            if settled == _SETTLED:
+        passes = 1 if found is None else max(1, int(found.cost * model.pass_share))
+        step, upper, apart = _look_ahead(model, box, here.values @ q, here.actions, total, passes)
+        bound = min(bound, upper)
+        allowed = max(target, share * (bound - incumbent)) if np.isfinite(incumbent) else target
+        if bound - incumbent <= target:
+            return Priced(bound, here, found)
+        if found is not None:
+            gap = bound - float(found.limits.low[-1])
+            if gap <= allowed or (found.at_floor and gap > 0.5 * last):
                 break
-        gap = bound - float(q @ here.limits.low)
-        stuck = here.at_floor and gap > 0.5 * last
-        if gap <= max(target, share * (bound - incumbent)) or stuck:
-            return Priced(here, bound)
-        last = gap
-        here = evaluate(model, actions, here.values, _PART * gap / total)
-    raise NumericalError(
-        f"policy iteration did not settle in {_MOST_ROUNDS} rounds at gamma = {model.discount.gamma}: "
-        "values of size H lose the digits that tell its actions apart; use a smaller gamma."
-    )
+            last = gap
+        changed = np.count_nonzero(step.actions != here.actions) / len(step.actions)
+        if chain is None or changed:
+            chain = model.chain(step.actions)
+        found = evaluate(model, chain, here.values, q, max(min(_PART, changed) * apart, _MIXED * allowed), np.inf)
+        here = Place(step.actions, found.values)
+        if bound - float(found.limits.low[-1]) <= allowed:
+            break
+    else:
+        raise NumericalError(
+            f"policy iteration did not settle in {_MOST_ROUNDS} rounds at gamma = {model.discount.gamma}: "
+            "values of size H lose the digits that tell its actions apart; use a smaller gamma."
+        )
+    assert chain is not None
+    found = evaluate(model, chain, here.values, q, np.inf, _WIDTH * allowed / total)
+    return Priced(bound, Place(here.actions, found.values), found)
+
+
+def _look_ahead(
+    model: Model, box: Array, V: Array, actions: Choice, total: float, passes: int
+) -> tuple[Greedy, float, float]:
+    """T_q applied to V up to ``passes`` times: the last one, the least upper limit at ρ, and how far apart the last are."""
+    H, bound, settled = model.discount.horizon, np.inf, 0
+    for _ in range(passes):
+        step = model.greedy(box, V, actions, TIE * total * H)  # TV, π'
+        low, high = model.discount.bracket(step.low, step.high, total * H)
+        bound = min(bound, float(model.rho @ step.values + high))
+        settled = settled + 1 if np.array_equal(step.actions, actions) else 0
+        V, actions = step.values, step.actions
+        if settled == _SETTLED:
+            break
+    return step, bound, float(high - low)

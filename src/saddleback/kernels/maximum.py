@@ -4,8 +4,8 @@
     gathered_maximum_means    (P̂_t V)(x), with V evaluated at the samples of one batch alone
 
 One θ is a loop over the rows of φ at the speed of memory. Several are matrix products of a few hundred rows at a time,
-small enough to stay in the cache and below the size at which a BLAS starts threads. Products are summed in another order
-than numpy's; either is within d·2⁻⁵³ · Σ_j|φ_j θ_j| of the exact one.
+small enough to stay in the cache and below the 2¹⁸ multiplications at which OpenBLAS starts threads. Products are summed
+in another order than numpy's; either is within d·2⁻⁵³ · Σ_j|φ_j θ_j| of the exact one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from saddleback.policy import maximum_over_actions
 from saddleback.spaces import Array
 
-_ROWS = 512  # of φ in one product
+_ROWS, _PRODUCTS = 512, 1 << 18  # most rows of φ, and most multiplications, in one matrix product
 _FEW = 4  # columns up to which gathered rows are read where they lie; above it copying them for a product pays
 _REORDER = {"reassoc", "contract", "nsz"}  # a sum may be vectorised; infinities and NaN keep their meaning
 
@@ -39,7 +39,7 @@ def gathered_maximum_means(phi: Array, index: NDArray[np.uint32], offsets: NDArr
     """The mean of max_a ``phi @ theta`` over each pair's samples, ``(c, k)`` for ``theta`` ``(d, k)``."""
     n, A, d = phi.shape
     theta = np.ascontiguousarray(theta, dtype=np.float64)
-    if not np.isfinite(theta).all():
+    if not np.isfinite(theta).all():  # no mean over samples would be finite
         return np.full((len(offsets) - 1, theta.shape[1]), np.nan)
     if theta.shape[1] <= _FEW:
         return np.asarray(_gathered_few(phi.reshape(n * A, d), A, index, offsets, np.ascontiguousarray(theta.T)))
@@ -64,13 +64,13 @@ def _one(phi: Array, A: int, theta: Array) -> Array:
 @numba.njit(cache=True, nogil=True)
 def _several(phi: Array, A: int, theta: Array) -> Array:
     n, k = phi.shape[0] // A, theta.shape[1]
-    step = max(1, _ROWS // A)  # states in one product
+    step = max(1, min(_ROWS, _PRODUCTS // (phi.shape[1] * k)) // A)  # states in one product
     V, Q = np.empty((n, k)), np.empty((step * A, k))
     for first in range(0, n, step):
         last = min(n, first + step)
         np.dot(phi[first * A : last * A], theta, Q[: (last - first) * A])
         for s in range(first, last):
-            _raise_to_maximum(Q, (s - first) * A, A, V[s])
+            _row_maxima(Q, (s - first) * A, A, V[s])
     return V
 
 
@@ -97,7 +97,7 @@ def _gathered_few(phi: Array, A: int, index: NDArray[Any], offsets: NDArray[Any]
 @numba.njit(cache=True, nogil=True)
 def _gathered_many(phi: Array, A: int, index: NDArray[Any], offsets: NDArray[Any], theta: Array) -> Array:
     c, d, k = offsets.shape[0] - 1, phi.shape[1], theta.shape[1]
-    step = max(1, _ROWS // A)  # samples in one product
+    step = max(1, min(_ROWS, _PRODUCTS // (d * k)) // A)  # samples in one product
     rows, Q, V, means = np.empty((step * A, d)), np.empty((step * A, k)), np.empty(k), np.zeros((c, k))
     for x in range(c):
         for first in range(offsets[x], offsets[x + 1], step):
@@ -107,7 +107,7 @@ def _gathered_many(phi: Array, A: int, index: NDArray[Any], offsets: NDArray[Any
                 rows[i * A : (i + 1) * A] = phi[s * A : (s + 1) * A]
             np.dot(rows[: num * A], theta, Q[: num * A])
             for i in range(num):
-                _raise_to_maximum(Q, i * A, A, V)
+                _row_maxima(Q, i * A, A, V)
                 for j in range(k):
                     means[x, j] += V[j]
         for j in range(k):
@@ -116,7 +116,7 @@ def _gathered_many(phi: Array, A: int, index: NDArray[Any], offsets: NDArray[Any
 
 
 @numba.njit(cache=True, nogil=True)
-def _raise_to_maximum(Q: Array, row: int, A: int, V: Array) -> None:
+def _row_maxima(Q: Array, row: int, A: int, V: Array) -> None:
     """V ← max of the rows ``row`` … ``row + A − 1`` of Q."""
     for j in range(V.shape[0]):
         V[j] = Q[row, j]

@@ -80,14 +80,14 @@ def rows_of(
 
 @numba.njit(cache=True, nogil=True)
 def sweep(
-    indptr: Index, indices: Index, data: Array, utilities: Array, gamma: float, V: Array
+    indptr: Index, indices: Index, data: Array, utilities: Array, gamma: float, V: Array, q: Array
 ) -> tuple[Array, Array, Array]:
-    """T_πV ``(S, k)`` and min and max of T_πV − V ``(k,)``."""
+    """T_πV ``(S, k)``, and min and max of T_πV − V for every utility and for their mixture q, ``(k+1,)``."""
     S, k = V.shape
     new = np.empty((S, k))
-    low, high = np.full(k, np.inf), np.full(k, -np.inf)
+    low, high = np.full(k + 1, np.inf), np.full(k + 1, -np.inf)
     if k == 2:  # reward and one constraint: sums that stay in registers
-        low0, high0, low1, high1 = np.inf, -np.inf, np.inf, -np.inf
+        l0, h0, l1, h1, l2, h2 = np.inf, -np.inf, np.inf, -np.inf, np.inf, -np.inf
         for s in range(S):
             total0, total1 = 0.0, 0.0
             for j in range(indptr[s], indptr[s + 1]):
@@ -97,9 +97,10 @@ def sweep(
             new[s, 0] = utilities[s, 0] + gamma * total0
             new[s, 1] = utilities[s, 1] + gamma * total1
             change0, change1 = new[s, 0] - V[s, 0], new[s, 1] - V[s, 1]
-            low0, high0 = min(low0, change0), max(high0, change0)
-            low1, high1 = min(low1, change1), max(high1, change1)
-        low[0], high[0], low[1], high[1] = low0, high0, low1, high1
+            change2 = q[0] * change0 + q[1] * change1
+            l0, h0, l1, h1 = min(l0, change0), max(h0, change0), min(l1, change1), max(h1, change1)
+            l2, h2 = min(l2, change2), max(h2, change2)
+        low[0], low[1], low[2], high[0], high[1], high[2] = l0, l1, l2, h0, h1, h2
         return new, low, high
     total = np.empty(k)
     for s in range(S):
@@ -108,11 +109,40 @@ def sweep(
             p, x = data[j], indices[j]
             for i in range(k):
                 total[i] += p * V[x, i]
+        mixed = 0.0
         for i in range(k):
             new[s, i] = utilities[s, i] + gamma * total[i]
             change = new[s, i] - V[s, i]
+            mixed += q[i] * change
             low[i], high[i] = min(low[i], change), max(high[i], change)
+        low[k], high[k] = min(low[k], mixed), max(high[k], mixed)
     return new, low, high
+
+
+@numba.njit(cache=True, nogil=True)
+def relax(indptr: Index, indices: Index, data: Array, utilities: Array, gamma: float, V: Array, times: int) -> None:
+    """T_πV in place, state after state, each from the newest values of the others; ``times`` times."""
+    S, k = V.shape
+    total = np.empty(k)
+    for _ in range(times):
+        if k == 2:
+            for s in range(S):
+                total0, total1 = 0.0, 0.0
+                for j in range(indptr[s], indptr[s + 1]):
+                    p, x = data[j], indices[j]
+                    total0 += p * V[x, 0]
+                    total1 += p * V[x, 1]
+                V[s, 0] = utilities[s, 0] + gamma * total0
+                V[s, 1] = utilities[s, 1] + gamma * total1
+        else:
+            for s in range(S):
+                total[:] = 0.0
+                for j in range(indptr[s], indptr[s + 1]):
+                    p, x = data[j], indices[j]
+                    for i in range(k):
+                        total[i] += p * V[x, i]
+                for i in range(k):
+                    V[s, i] = utilities[s, i] + gamma * total[i]
 
 
 @numba.njit(cache=True, nogil=True)

@@ -18,6 +18,7 @@ from rich.table import Table as RichTable
 from saddleback.exact import ExactAnswer
 from saddleback.problem import CMDP
 from saddleback.solution import Solution, Status
+from saddleback.tradeoff import Frontier
 
 _MOST_MEMBERS = 6
 _MOST_COLUMNS = 3  # constraints that fit beside each other in the table of members
@@ -138,3 +139,20 @@ def _members_table(solution: Solution) -> RichTable:
     if rest:
         _add(table, f"{sum(m.weight for m in rest):.4f}", f"{len(rest)} more", *[""] * len(heads))
     return table
+
+
+def print_frontier(console: Console, curve: Frontier) -> None:
+    """Threshold, best reward, price and mixture, one row a threshold."""
+    problem = curve.problem
+    moving = problem.constraints[curve.constraint]
+    console.print(
+        f"[bold]{escape(problem.name)}[/bold]: the best reward against '{escape(moving.name)}' {moving.sense} threshold "
+        f"(discounted totals), from {curve.parts.samples:,} simulator calls."
+    )
+    columns = [f"{moving.name} {moving.sense}", "reward", "price", "gap", "mixture"]
+    table = _table(None, [], columns, ranges=["mixture"])
+    for point in curve.points:
+        mixture = " + ".join(f"{w:.3f}" for w in sorted(point.mixture.weights, reverse=True))
+        _add(table, number(point.threshold), number(point.value), number(point.multiplier), number(point.gap), mixture)
+    console.print(table)
+    console.print("Estimates, not proofs; price is reward lost per unit of threshold.")

@@ -54,7 +54,7 @@ class LSMDVI:
     def _start(self, problem: CMDP, buffer: Buffer, box: Array) -> tuple[Value, int]:
         """V̂⁰ and the first batch that is still unused."""
         zero: Value = np.zeros((len(buffer.support), *box.shape[1:]))
-        length = min(math.ceil(self.burn_in * problem.horizon), buffer.num_batches // 3)
+        length = min(math.ceil(self.burn_in * problem.horizon), buffer.num_batches // 8)
         if length == 0:
             return zero, 0
         V, origin = zero, np.zeros((problem.required_features().dim, *box.shape[1:]))

@@ -34,7 +34,7 @@ class TabularMDVI:
         S, A = buffer.tabular_shape(problem)
         box = (buffer.utilities(problem) @ mixing.T).reshape(S, A, -1)  # □
         V = np.zeros((S, len(mixing)))  # V̂⁰
-        first = min(math.ceil(self.burn_in * problem.horizon), buffer.num_batches // 3)
+        first = min(math.ceil(self.burn_in * problem.horizon), buffer.num_batches // 8)
         for t in range(first):
             V = maximum_over_actions(box + problem.gamma * buffer.expect(t, V[buffer.support]).reshape(S, A, -1))
         Q_sum = np.zeros((S, A, len(mixing)))  # Q̃^{−1}

@@ -159,6 +159,7 @@ class Frontier:
     def _point(self, threshold: float, target: Array) -> FrontierPoint:
         master, columns = self._master(target), self._columns()
         gap = upper_bound(columns, self._priced(), target, master.value)[1]
+        known, used = self.parts.oracle.columns, np.flatnonzero(master.weights)
         values = self.problem.values_of(master.weights @ columns)
         prices = self.problem.multipliers_of(master.multipliers)
         return FrontierPoint(
@@ -167,7 +168,7 @@ class Frontier:
             tuple(map(float, values[1:])),
             float(prices[self.constraint]),
             gap * float(self.problem.scale[0]),
-            MixturePolicy.of([policy for policy, _ in self.parts.oracle.columns], master.weights),
+            MixturePolicy.of([known[i][0] for i in used], master.weights[used]),
         )
 
     # ---- units -----------------------------------------------------------------------------------------------------
@@ -188,7 +189,7 @@ def frontier(
 ) -> Frontier:
     """The frontier over ``num_points`` thresholds of one constraint, between what costs nothing and what is reachable.
 
-    ``parts`` is ``solution.prepared``. ``tolerance`` is in the paper's units, as for a single solve (1e-6·H).
+    ``parts`` is ``solution.prepared``. ``tolerance`` is in the paper's units, as for a single solve (1e-4·H).
     """
     problem = parts.problem
     names = [c.name for c in problem.constraints]
@@ -196,8 +197,12 @@ def frontier(
     if not isinstance(index, int) or not 0 <= index < len(names):
         raise InputError("constraint", f"must be one of {', '.join(names)}", repr(constraint), "choose one of them")
     require(num_points >= 2, "points", "must be at least 2", num_points, "use 50")
-    curve = Frontier(parts, index, 1e-6 * problem.horizon if tolerance is None else tolerance)
+    curve = Frontier(parts, index, 1e-4 * problem.horizon if tolerance is None else tolerance)
     loose, tight = curve.ends()
+    # A spread of prices in one call spares the first few rounds, which would ask for one, two, four … of them.
+    share = np.linspace(0.0, 1.0, _AT_ONCE + 2)[1:-1, None]
+    held, moving = np.eye(1 + len(names))[0], np.eye(1 + len(names))[1 + index]
+    parts.oracle.prefetch((1 - share) * held + share * moving)
     slack = 1e-9 * problem.horizon  # the very last threshold is met by one policy only, up to rounding
     curve.points = curve.at_all([curve._user(x) for x in np.linspace(loose, max(loose, tight - slack), num_points)])
     return curve

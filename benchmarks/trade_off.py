@@ -1,0 +1,37 @@
+"""A frontier of 50 thresholds against one solve, sampling aside: the same buffers, a fresh memory of answers each time."""
+
+from __future__ import annotations
+
+from benchmarks.timing import Row, ratio
+from saddleback.duals import ColumnGeneration
+from saddleback.framework import run
+from saddleback.setup import Choices, prepare
+from saddleback.slater import estimate_slater
+from saddleback.tradeoff import frontier
+from saddleback.zoo import make
+
+
+def rows() -> list[Row]:
+    out = []
+    for name, parameters, samples in (
+        ("random-linear", {"states": 500, "dim": 10}, 1_000_000),
+        ("garnet", {}, 1_000_000),
+    ):
+        instance = make(name, **parameters)
+        parts = prepare(instance.problem, instance.simulator, samples, 0, Choices())
+        tolerance = 1e-4 * instance.problem.horizon
+
+        def one_solve(parts=parts, problem=instance.problem, tolerance=tolerance) -> object:
+            fresh = parts.on(problem)
+            estimate_slater(fresh.problem, fresh.oracle, lambda policy: fresh.interval(policy, 0.95))
+            return run(fresh.oracle, ColumnGeneration(problem.thresholds, tolerance))
+
+        def whole(parts=parts, problem=instance.problem, tolerance=tolerance) -> object:
+            return frontier(parts.on(problem), None, 50, tolerance)
+
+        curve = whole()
+        scale = instance.problem.scale[0]
+        assert all(p.gap <= tolerance * scale * (1 + 2 * p.multiplier) for p in curve.points)  # type: ignore[attr-defined]
+        measured, seconds, reference = ratio(whole, one_solve)
+        out.append(Row(f"frontier of 50 thresholds / one solve, {name}", measured, 3.0, 2.0, seconds, reference))
+    return out

@@ -1,0 +1,120 @@
+"""§2, column generation on a known table: the loop between a master problem and policy iteration.
+
+    repeat   (w, Z, q) = best mixture of the policies seen, its value and its prices             master
+             π         = best policy for the reward qᵀ(r, c) on the true P                       price
+             D(q)      = an upper limit of max_π V_□q^π(ρ) − q_cᵀb, which no mixture's value exceeds
+    until    min_q D(q) − Z ≤ tolerance
+
+Every number that enters is proved: columns stand in the master with lower limits of their values, and D(q) comes from one
+pass of the Bellman operator over the whole table (:mod:`saddleback.exact.bellman`), so the gap is certified however the
+values were obtained, rounding included. Early policies need not be good; what is left to gain decides how good.
+
+Prices need not be the master's either. With one constraint they are interpolated; with several, half-way to the best so far
+is steadier than the master's, which jump about. A step that did not halve the gap is followed by one with the master's own
+prices, so the loop ends as it does without any of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from saddleback.errors import NumericalError
+from saddleback.exact.bellman import Choice, Limits, Model
+from saddleback.exact.master import Master
+from saddleback.exact.policy_iteration import anywhere, price
+from saddleback.exact.proposals import interpolate
+from saddleback.spaces import Array
+
+_TARGET = 0.3  # of the tolerance: how near the best a policy is priced at the end
+_SHARE = 0.1  # of what can be gained on the columns known: what a policy may leave before that
+_ROUNDING = 64 * float(np.finfo(np.float64).eps)  # of Σq·H²: the least gap that double precision can prove
+_MOST_COLUMNS = 2000
+
+
+class Column(NamedTuple):
+    """A policy, the prices ``(1+m,)`` it was found for, and proved limits of its values ``(1+m,)``, in the paper's units."""
+
+    actions: Choice
+    asked: Array
+    limits: Limits
+
+    @property
+    def values(self) -> Array:
+        """The middle of the limits."""
+        return np.asarray((self.limits.low + self.limits.high) / 2)
+
+
+class Certified(NamedTuple):
+    """The master's last word, the least upper limit of its optimum, and the prices ``(1+m,)`` that proved it."""
+
+    master: Master
+    bound: float
+    prices: Array
+
+    @property
+    def gap(self) -> float:
+        """Upper limit − value."""
+        return max(self.bound - self.master.value, 0.0)
+
+
+class Columns:
+    """The policies seen, and the place from which the next pricing starts."""
+
+    def __init__(self, model: Model):
+        self.model = model
+        self.seen: list[Column] = []
+        self._place = anywhere(model)
+        self._short = np.min_scalar_type(model.num_actions - 1)  # actions fit in one byte, usually
+
+    @property
+    def low(self) -> Array:
+        """Lower limits of all values, ``(n, 1+m)``."""
+        return np.array([column.limits.low for column in self.seen])
+
+    @property
+    def latest(self) -> Choice:
+        """The policy priced last."""
+        return self._place.actions
+
+    def ask(self, q: Array, tolerance: float, share: float = 0.0) -> float:
+        """An upper limit of max_π V_□q^π(ρ); adds a column, unless those seen leave less than the tolerance to gain."""
+        incumbent = float((self.low @ q).max()) if self.seen else -np.inf
+        bound, self._place, found = price(self.model, q, self._place, _TARGET * tolerance, incumbent, share)
+        if found is not None:
+            k = len(q)
+            limits = Limits(found.limits.low[:k], found.limits.high[:k])
+            self.seen.append(Column(self._place.actions.astype(self._short), q, limits))
+        return bound
+
+    def generate(
+        self, master: Callable[[Array], Master], thresholds: Array, bound: float, prices: Array, tolerance: float
+    ) -> Certified:
+        """The loop above from the upper limit ``bound`` that ``prices`` gave; ``master`` takes lower limits ``(n, 1+m)``."""
+        H, last, stuck = self.model.discount.horizon, np.inf, False
+        while True:
+            best = Certified(master(self.low), bound, prices)
+            own = best.master.prices
+            if best.gap <= max(tolerance, _ROUNDING * float(own.sum()) * H * H):
+                return best
+            if stuck or len(self.seen) >= _MOST_COLUMNS:
+                raise NumericalError(
+                    f"column generation proved a gap of {best.gap:.3g} with {len(self.seen)} policies, more than "
+                    f"{tolerance:.3g} times the span of the reward; ask for a larger tolerance, or try the linear program."
+                )
+            q = self._elsewhere(own, prices, thresholds) if best.gap < 0.5 * last else own
+            last, known = best.gap, float((self.low @ q).max())
+            upper = self.ask(q, tolerance, _SHARE) - float(q[1:] @ thresholds)
+            if upper < bound:
+                bound, prices = upper, q
+            stuck = q is own and float((self.low @ q).max()) <= known  # rounding leaves nothing to find
+
+    def _elsewhere(self, own: Array, best: Array, thresholds: Array) -> Array:
+        """Prices that should get further than the master's ``own``."""
+        if len(thresholds) > 1:
+            return np.asarray((own + best) / 2)
+        asked, values = np.array([c.asked for c in self.seen]), np.array([c.values for c in self.seen])
+        lam = interpolate(asked, values, float(thresholds[0])) if own[0] else None
+        return own if lam is None else np.array([1.0, lam])
