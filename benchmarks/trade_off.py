@@ -23,7 +23,7 @@ def rows() -> list[Row]:
 
         def one_solve(parts=parts, problem=instance.problem, tolerance=tolerance) -> object:
             fresh = parts.on(problem)
-            estimate_slater(fresh.problem, fresh.oracle, lambda policy: fresh.interval(policy, 0.95))
+            estimate_slater(fresh.problem, fresh.oracle, lambda policy: fresh.interval(policy, 0.95), fresh.optimum)
             return run(fresh.oracle, ColumnGeneration(problem.thresholds, tolerance))
 
         def whole(parts=parts, problem=instance.problem, tolerance=tolerance) -> object:

@@ -156,9 +156,9 @@ class Counting:
     solved: list[bytes] = field(default_factory=list)
     evaluated: int = 0
 
-    def solve(self, sigma: np.ndarray) -> TabularPolicy:
-        self.solved.append(sigma.tobytes())
-        return TabularPolicy.deterministic(np.array([int(sigma[0] > 0.5)]), 2)
+    def solve(self, sigmas: np.ndarray) -> list[TabularPolicy]:
+        self.solved += [sigma.tobytes() for sigma in sigmas]
+        return [TabularPolicy.deterministic(np.array([int(sigma[0] > 0.5)]), 2) for sigma in sigmas]
 
     def evaluate(self, policy: TabularPolicy) -> np.ndarray:
         self.evaluated += 1
@@ -238,7 +238,7 @@ def _step(multipliers: tuple[float, ...], values: Sequence[float]) -> Step:
 def test_projected_descent_by_hand() -> None:
     """λ ← Proj_[0,2][λ − ¼(V̂_c − 3)]: up, cut at U, down, cut at 0."""
     dual = ProjectedDescent(np.array([3.0]), upper=2.0, step_size=0.25, num_iterations=5)
-    assert dual.propose([]) == ((0.0,), None, False)
+    assert dual.propose([])[:3] == ((0.0,), None, False)
     for lam, estimate, following in [(0.0, 1.0, 0.5), (1.75, 1.0, 2.0), (2.0, 5.0, 1.5), (0.5, 9.0, 0.0)]:
         assert dual.propose([_step((lam,), [7.0, estimate])]).multipliers == (following,)
     final = dual.propose([_step((0.0,), [0.0, 0.0])] * 5)
@@ -256,7 +256,7 @@ def test_two_constraints_through_the_loop() -> None:
     """Three policies worth (1,0,0), (0,1,0), (0,0,1): asking ¼ of both constraints must give about (½, ¼, ¼)."""
     values = np.eye(3)
     oracle = Oracle(
-        lambda sigma: TabularPolicy.deterministic(np.array([int(np.argmax(sigma))]), 3),
+        lambda sigmas: [TabularPolicy.deterministic(np.array([int(np.argmax(s))]), 3) for s in sigmas],
         lambda policy: values[policy.table[0]],  # type: ignore[attr-defined]
     )
     U, K = 4.0, 40_000

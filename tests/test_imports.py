@@ -41,6 +41,7 @@ ORDER: list[set[str]] = [
     {"solving", "tradeoff"},
     {"reports"},
     {"cli"},
+    {"__main__"},
     {"__init__"},
 ]
 LEVEL = {name: level for level, names in enumerate(ORDER) for name in names}

@@ -99,3 +99,22 @@ def test_maxima():
     np.testing.assert_array_equal(maximum_over_actions(wide), wide.max(axis=1))
     gap = soft_maximum(1e5 * Q, 10.0) - 1e5 * Q.max(axis=1)
     assert np.all((gap >= 0) & (gap <= np.log(3) / 10))
+
+
+def test_randomised_policies_randomise():
+    policy = TabularPolicy.stochastic(np.array([[0.6, 0.4]]))
+    rng = np.random.default_rng(0)
+    drawn = [int(policy.predict(0, rng=rng)[0][0]) for _ in range(1000)]
+    assert abs(np.mean(drawn) - 0.4) < 5.2 * np.sqrt(0.24 / 1000)
+    fresh = {int(policy.predict(0)[0][0]) for _ in range(200)}  # one action only has chance 2·.6^200
+    assert fresh == {0, 1}
+    assert policy.predict(0, deterministic=True)[0].tolist() == [0]
+
+
+def test_one_continuous_observation():
+    from saddleback.features import FeatureFunction
+
+    features = FeatureFunction(lambda s, a: np.column_stack([s[:, 0], a * s[:, 1]]), 2, 2)
+    policy = GreedyPolicy(features, np.array([0.0, 1.0]))
+    assert policy.predict(np.array([0.3, 0.5]))[0].tolist() == [1]
+    assert MixturePolicy.of([policy], np.ones(1)).predict(np.array([0.3, -0.5]))[0].tolist() == [0]

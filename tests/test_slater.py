@@ -22,7 +22,7 @@ def exact_slater(table, width=0.0):
         v = problem.unit_values_of(policy_values(table, policy))
         return Interval(v - width, v + width)
 
-    return estimate_slater(problem, oracle, interval, accuracy=0.0)
+    return estimate_slater(problem, oracle, interval, lambda s: best_policy(table, s)[1] @ s, accuracy=0.0)
 
 
 @pytest.mark.parametrize("m", [1, 2, 4])

@@ -17,6 +17,7 @@ from saddleback.evaluators import LSPE, LSTD, TabularPE
 from saddleback.policy import Policy
 from saddleback.setup import Prepared
 from saddleback.solvers import LSMDVI, TabularMDVI
+from saddleback.spaces import Actions, Array, States
 from saddleback.theory import (
     linear_evaluation_error,
     linear_solver_error,
@@ -25,6 +26,8 @@ from saddleback.theory import (
     tabular_solver_error,
     with_rounding,
 )
+
+_MOST_ENTRIES = 50_000_000  # of the feature matrix that the check of linearity looks at
 
 
 class OracleErrors(NamedTuple):
@@ -44,6 +47,8 @@ def oracle_errors(parts: Prepared, delta: float, policies: Iterable[Policy] = ()
     A, B, C = parts.solver_buffer, parts.evaluation_buffer, parts.design
     if A is None or A is B or parts.resolution is None or not C.complete or np.any(parts.problem.observed):
         return OracleErrors(math.inf, math.inf)
+    if linearity_residual(parts) > 1e-8:
+        return OracleErrors(math.inf, math.inf)  # the known signals alone refute linearity
     m, n = parts.problem.num_constraints, num_grid_points(parts.resolution, parts.problem.num_constraints)
     tabular = C.operator is None
     shared: dict[str, Any] = {"gamma": parts.problem.gamma, "delta": delta}
@@ -66,6 +71,28 @@ def oracle_errors(parts: Prepared, delta: float, policies: Iterable[Policy] = ()
     return OracleErrors(f_m, f_e)
 
 
+def linearity_residual(parts: Prepared) -> float:
+    """How far the known r, c and the constant 1 are from linear in φ, at worst over the candidate pairs, in utilities.
+
+    They must be linear if P, r and c are (rows of P sum to one), so this refutes linearity without a sample; it cannot
+    prove that of P. Zero for tables. Pools too large to look through are judged on a part of them.
+    """
+    problem, design = parts.problem, parts.design
+    if design.operator is None:
+        return 0.0
+    states, actions = problem.pairs()
+    step = 1 + len(states) * problem.required_features().dim // _MOST_ENTRIES
+    states, actions = states[::step], actions[::step]
+    phi = problem.required_features().at(states, actions)
+    known = ~problem.observed
+
+    def signals(s: States, a: Actions) -> Array:
+        return np.column_stack([problem.utilities(s, a)[:, known], np.ones(len(s))])
+
+    fitted = phi @ design.fit(signals(design.states, design.actions))
+    return float(np.abs(fitted - signals(states, actions)).max())
+
+
 def _solver_error(parts: Prepared, tabular: bool, n: int, shared: dict[str, Any]) -> float:
     """f_mdp. A burn-in V⁰ doubles the span behind the 1/T term, which half the T that is left covers."""
     assert parts.solver_buffer is not None
@@ -75,7 +102,7 @@ def _solver_error(parts: Prepared, tabular: bool, n: int, shared: dict[str, Any]
     if not matches:
         return math.inf
     burn_in = solver.burn_in  # type: ignore[union-attr]
-    spent = min(math.ceil(burn_in * parts.problem.horizon), T // 8)
+    spent = parts.solver_buffer.burn_in(burn_in * parts.problem.horizon)
     T = T if spent == 0 else max(1, (T - spent) // 2)
     bound = tabular_solver_error if tabular else linear_solver_error
     return bound(T, M, num_problems=n, **shared)

@@ -15,6 +15,7 @@ the same result up to rounding. Pairs may have different numbers of samples; the
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,10 +43,11 @@ Value = Array | MaxDifference | SoftDifference | PolicyValue
 
 @dataclass(frozen=True)
 class Samples:
-    """What DataCollection drew: per pair of the design its sequence of next states and the mean observed signals."""
+    """What DataCollection drew: per pair its sequence of next states, and mean and variance of the observed signals."""
 
     next_states: list[States]
     signal_means: Array | None
+    signal_variances: Array | None = None
 
     @property
     def total(self) -> int:
@@ -66,7 +68,7 @@ def collect(
         "raise the number of samples",
     )
     sequences: list[States] = []
-    means = np.zeros((design.size, model.num_signals))
+    means, squares = np.zeros((2, design.size, model.num_signals))
     for pair in range(design.size):
         state, action, n = design.states[pair : pair + 1], design.actions[pair : pair + 1], int(per_pair[pair])
         blocks = []
@@ -80,8 +82,11 @@ def collect(
                 for column in np.flatnonzero(problem.observed):
                     problem.signals[column].check(draw.signals[:, column], states, actions)
                 means[pair] += draw.signals.sum(axis=0) / n
+                squares[pair] += (draw.signals**2).sum(axis=0) / n
         sequences.append(blocks[0] if len(blocks) == 1 else np.concatenate(blocks))
-    return Samples(sequences, means if model.num_signals else None)
+    if not model.num_signals:
+        return Samples(sequences, None)
+    return Samples(sequences, means, np.maximum(squares - means**2, 0.0))
 
 
 @dataclass
@@ -96,6 +101,7 @@ class Buffer:
     signal_means: Array | None
     num_unused: int
     compiled: bool = False
+    signal_variances: Array | None = None
     _whole: bool = field(init=False)
     _values: Support = field(init=False)
     _model: scipy.sparse.csr_array | None = field(init=False, default=None)
@@ -140,6 +146,12 @@ class Buffer:
             u[:, seen] = problem.utilities_of(self.signal_means)[:, seen]
         return u
 
+    def signal_noise(self, problem: CMDP) -> Array:
+        """Standard deviation of one observed r, c_1..c_m at each pair, in utilities ``(c, 1+m)``; zero where known."""
+        if self.signal_variances is None or not np.any(problem.observed):
+            return np.zeros((self.design.size, 1 + problem.num_constraints))
+        return np.where(problem.observed, np.sqrt(self.signal_variances) / np.abs(problem.scale), 0.0)
+
     def tabular_shape(self, problem: CMDP) -> tuple[int, int]:
         """(S, A), after checking that the buffer holds every pair of a finite problem in the order s·A + a."""
         S, A = problem.num_states, problem.num_actions
@@ -152,6 +164,10 @@ class Buffer:
                 "choose --design full, or least-squares oracles",
             )
         return S, A
+
+    def burn_in(self, length: float) -> int:
+        """How many batches a burn-in of ``length`` may spend: an eighth of them at the most."""
+        return min(math.ceil(length), self.num_batches // 8)
 
     # ---- the seam --------------------------------------------------------------------------------------------------
 
@@ -220,7 +236,17 @@ def cut(samples: Samples, problem: CMDP, design: Design, num_batches: int) -> Bu
         batches = hold(index, sizes, len(support))
         compiled = much or (many and isinstance(batches, SampleBatches))
     unused = samples.total - batches.num_samples
-    return Buffer(design, problem.features, batches, sizes, support, samples.signal_means, unused, compiled)
+    return Buffer(
+        design,
+        problem.features,
+        batches,
+        sizes,
+        support,
+        samples.signal_means,
+        unused,
+        compiled,
+        samples.signal_variances,
+    )
 
 
 def _pays_whole(num_states: int, sizes: NDArray[np.int64]) -> bool:

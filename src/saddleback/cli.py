@@ -21,7 +21,7 @@ from saddleback import zoo as zoo_problems
 from saddleback._version import __version__
 from saddleback.designs import BY_NAME as DESIGNS
 from saddleback.duals import BY_NAME as DUALS
-from saddleback.errors import SaddlebackError
+from saddleback.errors import InputError, SaddlebackError
 from saddleback.evaluators import BY_NAME as EVALUATORS
 from saddleback.exact import mixture_values, solve_exactly
 from saddleback.reports.text import print_exact, print_frontier, print_solution
@@ -112,6 +112,8 @@ def solve(
 ) -> None:
     """Find a policy from simulator calls alone, and say what is known about it."""
     instance = load_target(target, settings or [])
+    if policy is not None and not policy.absolute().parent.is_dir():
+        raise InputError("--policy", "must lie in an existing folder", str(policy), "make the folder first")
     with _progress() as progress:
         solution = solve_problem(
             instance.problem,
@@ -136,6 +138,8 @@ def solve(
     truth = _truth(instance, solution) if check else None
     if policy is not None and solution.mixture is not None:
         save_mixture(solution.mixture, solution.problem, policy)
+    elif policy is not None:
+        Console(stderr=True).print(f"no policy to write to {policy}", markup=False)
     if as_json:
         _print_json({**solution.to_json(), **({"exact": truth} if check else {})})
     else:
@@ -260,7 +264,3 @@ def _first_line(function: Callable[..., Any]) -> str:
 
 def _parameters(name: str) -> dict[str, Any]:
     return {row.name: row.default for row in zoo_problems.describe(name)}
-
-
-if __name__ == "__main__":
-    main()

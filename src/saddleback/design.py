@@ -123,7 +123,7 @@ def orthonormalizing_map(features: Array) -> Array:
     # The Gram matrix squares the condition number: near-deficient cases are decided on the features themselves.
     R = np.empty((0, len(scale)))
     for chunk in _chunks(features, 2048):  # a few rows at a time: no copy of the features
-        R = np.linalg.qr(np.vstack([R, chunk / scale]), mode="r")
+        R = np.asarray(np.linalg.qr(np.vstack([R, chunk / scale]), mode="r"))
     _, singular, rows = np.linalg.svd(R, full_matrices=False)
     rank = int((singular > RANK_TOLERANCE * singular[0]).sum())
     return np.asarray((rows[:rank].T / singular[:rank]) / scale[:, None])

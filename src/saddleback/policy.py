@@ -53,6 +53,9 @@ class _Predict:
     def act(self, states: States, rng: np.random.Generator) -> Actions:
         raise NotImplementedError  # pragma: no cover - every policy defines it
 
+    def probabilities(self, states: States) -> Array:
+        raise NotImplementedError  # pragma: no cover - every policy defines it
+
     def predict(
         self,
         observation: Any,
@@ -61,8 +64,14 @@ class _Predict:
         deterministic: bool = False,
         rng: np.random.Generator | None = None,
     ) -> tuple[Actions, Any]:
-        """Actions for a batch of observations, and the (unused) recurrent state."""
-        return self.act(np.atleast_1d(np.asarray(observation)), rng or np.random.default_rng(0)), state
+        """Actions for a batch of observations (or one), and the (unused) recurrent state.
+
+        ``deterministic`` takes the likeliest action; otherwise actions are drawn, from ``rng`` or fresh entropy.
+        """
+        states = _as_states(observation)
+        if deterministic and not isinstance(self, GreedyPolicy):  # which has one action anyway
+            return np.asarray(self.probabilities(states).argmax(axis=1), dtype=np.int64), state
+        return self.act(states, rng or np.random.default_rng()), state
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,7 +246,7 @@ class MixturePolicy:
                 "the constraint holds on average over the members, so one of them alone may break it",
             )
         rng = rng or np.random.default_rng()
-        observations = np.atleast_1d(np.asarray(observation))
+        observations = _as_states(observation)
         n = len(observations)
         member = np.full(n, -1) if state is None else np.array(state[0])
         fresh = member < 0
@@ -260,6 +269,14 @@ def as_table(policy: Policy, num_states: int) -> TabularPolicy:
     if isinstance(policy, GreedyPolicy):
         return TabularPolicy.deterministic(policy.actions(states), policy.num_actions)
     return TabularPolicy.stochastic(policy.probabilities(states))
+
+
+def _as_states(observation: Any) -> States:
+    """A batch of states: a whole number is one finite state, a float vector one point of a continuous space."""
+    x = np.asarray(observation)
+    if x.dtype.kind == "f":
+        return np.atleast_2d(x)
+    return np.atleast_1d(x)
 
 
 def _check_theta(theta: Array) -> None:

@@ -4,7 +4,7 @@
 
 The sample budget is the total of simulator calls over all buffers. *Literal* follows the paper: the same N for every pair
 of the coreset, M = 4, LS-MDVI and LS-PE from zero. The *default* refines the design, gives each pair samples in proportion
-to its weight (which is what makes a refined design pay), starts the solver from a burn-in and evaluates by LSTD.
+to its weight (which is what makes a refined design pay), solves by plug-in value iteration and evaluates by LSTD.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import os
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -31,7 +32,8 @@ from saddleback.problem import CMDP
 from saddleback.simulator import GenerativeModel, Sampler, Stream, generator
 from saddleback.solvers import BY_NAME as SOLVERS
 from saddleback.solvers import TABULAR
-from saddleback.spaces import Array
+from saddleback.solvers.plug_in import fixed_point
+from saddleback.spaces import Array, BoxStates
 
 Mode = Literal["default", "literal"]
 Allocation = Literal["equal", "design"]
@@ -40,8 +42,10 @@ _TABLE_STATES = 200_000  # finite problems up to this size keep policies as acti
 _USUAL = {  # (mode, tabular): solver, evaluator, design, allocation
     ("literal", True): ("tabular-mdvi", "tabular-pe", "full", "equal"),
     ("literal", False): ("ls-mdvi", "ls-pe", "frank-wolfe", "equal"),
-    ("default", True): ("tabular-mdvi-burn-in", "lstd", "full", "equal"),
-    ("default", False): ("ls-mdvi-burn-in", "lstd", "exchange", "design"),
+    ("default", True): ("plug-in", "lstd", "full", "equal"),
+    ("default", False): ("plug-in", "lstd", "exchange", "design"),
+    ("guaranteed", True): ("tabular-mdvi", "lstd", "full", "equal"),
+    ("guaranteed", False): ("ls-mdvi", "lstd", "exchange", "design"),
 }
 
 
@@ -90,6 +94,15 @@ class Prepared:
         """The evaluator's measured limits for one policy."""
         return self.evaluator.interval(self.problem, self.evaluation_buffer, policy, confidence)
 
+    def optimum(self, sigma: Array) -> float:
+        """The best value at ρ of □_σ on the estimated model of the evaluation buffer: errs upwards. H where unknown."""
+        problem = self.problem
+        theta, converged = fixed_point(problem, self.evaluation_buffer, sigma[None], 1e-7, 20_000)
+        if not converged[0]:
+            return problem.horizon
+        at_start = problem.required_features().maximum(problem.start.states, np.ascontiguousarray(theta[:, 0]))
+        return min(float(problem.start.weights @ at_start), problem.horizon)
+
     def on(self, problem: CMDP) -> Prepared:
         """The same samples under another reward, other constraints or thresholds: no new simulator call.
 
@@ -130,6 +143,7 @@ def prepare(problem: CMDP, model: GenerativeModel, samples: int, seed: int, choi
     num_buffers = 2 if interactive else choices.buffers  # an interactive solver's half is a limit
     total = samples // num_buffers
     T, counts = batches_and_counts(problem, design, total, choices, allocation)
+    _check_memory(problem, int(counts.sum()) * num_buffers)
     if interactive:
         resolution = choices.resolution or 20
         sampler = Sampler(model, seed, limit=samples - int(counts.sum()))
@@ -144,7 +158,15 @@ def prepare(problem: CMDP, model: GenerativeModel, samples: int, seed: int, choi
         )
     own, own_counts, own_T = design, counts, T
     T = T if getattr(evaluator, "uses_batches", True) else 1
-    if hasattr(solver, "allocate"):  # GSS collects i.i.d. from the design
+    if hasattr(solver, "allocate"):
+        require(
+            choices.buffers == 2,
+            "buffers",
+            f"must be 2 for {names['solver']}, whose samples are not cut into batches",
+            choices.buffers,
+            "let the evaluator have its own",
+        )
+        # GSS collects i.i.d. from the design.
         own, own_counts = solver.allocate(design, int(counts.sum()), generator(seed, Stream.SOLVER, 0, 1 << 30))
         own_T = 1
     solver_buffer = cut(collect(model, problem, own, own_counts, seed=seed, stream=Stream.SOLVER), problem, own, own_T)
@@ -169,6 +191,20 @@ def prepare(problem: CMDP, model: GenerativeModel, samples: int, seed: int, choi
     )
 
 
+def _check_memory(problem: CMDP, samples: int) -> None:
+    """Refuse a run whose samples would not fit, before the first of them is drawn."""
+    dim = problem.states.dim if isinstance(problem.states, BoxStates) else 1
+    needed = samples * 8 * (2 * dim + 1)  # as drawn, and cut into batches with their positions
+    available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    require(
+        needed <= 0.8 * available,
+        "samples",
+        f"must fit in memory ({available / 1e9:.3g} GB in all)",
+        f"{samples:,} samples, about {needed / 1e9:.3g} GB",
+        "draw fewer",
+    )
+
+
 def batches_and_counts(
     problem: CMDP, design: Design, total: int, choices: Choices, allocation: str
 ) -> tuple[int, NDArray[np.int64]]:
@@ -188,7 +224,6 @@ def batches_and_counts(
     )
     if choices.batch_size is not None or choices.mode == "literal":
         M = min(choices.batch_size or 4, N)
-        require(M >= 1, "batch_size", "must be at least 1", M, "use 4")
         T = N // M
     else:
         # Fewer than four samples in a mean make the maximum over actions noisy; measured, they cost more than the lag.
@@ -204,12 +239,28 @@ def _parts(problem: CMDP, choices: Choices) -> tuple[CMDP, dict[str, str], Any, 
     require(
         choices.mode in ("default", "literal"), "mode", "must be default or literal", repr(choices.mode), "pick one"
     )
+    require(
+        choices.allocation in (None, "equal", "design"),
+        "allocation",
+        "must be equal or design",
+        repr(choices.allocation),
+        "leave it out for the usual one",
+    )
+    require(
+        choices.batch_size is None or choices.batch_size >= 1,
+        "batch_size",
+        "must be at least 1",
+        choices.batch_size,
+        "use 4",
+    )
     require(choices.buffers in (1, 2), "buffers", "must be 1 or 2", choices.buffers, "use 2: one buffer is a heuristic")
-    usual = _USUAL[choices.mode, problem.features is None]
+    # A grid is asked for by who wants an a-priori guarantee, and MDVI has one.
+    kind = "guaranteed" if choices.mode == "default" and choices.resolution is not None else choices.mode
+    usual = _USUAL[kind, problem.features is None]
     solver_name, solver = _part("solver", choices.solver, usual[0], SOLVERS)
     if solver_name in TABULAR and problem.features is not None:
         problem = dataclasses.replace(problem, features=None)
-        usual = _USUAL[choices.mode, True]
+        usual = _USUAL[kind, True]
     evaluator_name, evaluator = _part("evaluator", choices.evaluator, usual[1], EVALUATORS)
     design_name, designer = _part("design", choices.design, usual[2], DESIGNS)
     if problem.features is None and problem.num_states is not None:
@@ -238,7 +289,7 @@ def _part(kind: str, given: Any, usual: str, by_name: dict[str, Any]) -> tuple[s
 def _canonical(problem: CMDP, policy: Policy) -> Policy:
     """Small finite problems keep tables: two θ's with the same actions are one policy."""
     S = problem.num_states
-    if S is not None and S <= _TABLE_STATES and isinstance(policy, GreedyPolicy) and problem.candidates is None:
+    if S is not None and S <= _TABLE_STATES and isinstance(policy, GreedyPolicy):
         return as_table(policy, S)
     return policy
 

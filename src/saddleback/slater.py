@@ -5,8 +5,11 @@ constraints, solved by the same two oracles: over the policies seen so far,
 
     max_w min_i Σ_k w_k (V̂_{c_i}^k − b_i)   →   weights w, constraint prices μ;    next policy = Solver(μᵀc)
 
-until the new policy improves nothing. With the limits [low, high] of each evaluation, ζ ∈ [ζ̂_low, ζ̂_high], and the
-verdict has three values: feasible (ζ_low ≥ 0), infeasible (ζ_high < 0), undecided. Nothing is ever capped in silence.
+until the new policy improves nothing. The lower limit of ζ is that of a policy at hand. The upper limit must speak of every
+policy, so it cannot come from one that a solver happened to find: ζ ≤ max_π Σ_i μ_i (V_{c_i} − b_i) for any prices μ, and
+the optimum of the estimated model on the evaluation buffer, which errs upwards, stands for the right side, plus the
+measured width of an evaluation. The verdict has three values: feasible (ζ_low ≥ 0), infeasible (ζ_high < 0), undecided.
+Nothing is ever capped in silence.
 """
 
 from __future__ import annotations
@@ -49,23 +52,24 @@ class Slater:
     reachable: Array
     slacks: Array
     policy: Policy
+    rounding: float = 0.0
 
     @property
     def verdict(self) -> Verdict:
         """The three-way answer."""
-        if self.low >= 0:
+        if self.low >= -self.rounding:
             return Verdict.FEASIBLE
-        return Verdict.INFEASIBLE if self.high < 0 else Verdict.UNDECIDED
+        return Verdict.INFEASIBLE if self.high < -self.rounding else Verdict.UNDECIDED
 
 
 def estimate_slater(
     problem: CMDP,
     oracle: Oracle,
     interval: Callable[[Policy], Interval],
-    solver_error: float = 0.0,
+    optimum: Callable[[Array], float],
     accuracy: float = 0.05,
 ) -> Slater:
-    """ζ from the two oracles; ``solver_error`` is f_mdp where it is known, and widens the upper limit.
+    """ζ from the two oracles; ``optimum`` gives the estimated model's best value at ρ for a point σ of the simplex.
 
     For several constraints the game is solved to a relative ``accuracy``: a verdict and a lower limit need no more, and
     every further digit costs solver calls.
@@ -85,7 +89,9 @@ def estimate_slater(
     used = [(w, interval(policy)) for (policy, _), w in zip(columns, weights, strict=True) if w > 0]
     low = sum((w * limits.low[1:] for w, limits in used), start=-b)
     slacks = weights @ slack
-    # ζ ≤ max_π Σ_i μ_i (V_{c_i} − b_i) for any prices μ; the best reply attains the right side up to f_mdp.
-    upper = float(prices @ (interval(answer).high[1:] - b)) + solver_error
+    limits = interval(answer)
+    half = float(prices @ (limits.high - limits.low)[1:]) / 2
+    upper = max(optimum(np.concatenate([[0.0], prices])) + half, float(prices @ limits.high[1:])) - float(prices @ b)
+    rounding = 1e-9 * problem.horizon  # a threshold at the very edge of what is reachable counts as met
     heaviest = columns[int(np.argmax(weights))][0]
-    return Slater(float(slacks.min()), float(np.min(low)), upper, (slack + b).max(axis=0), slacks, heaviest)
+    return Slater(float(slacks.min()), float(np.min(low)), upper, (slack + b).max(axis=0), slacks, heaviest, rounding)

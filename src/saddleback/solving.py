@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from saddleback.a_priori import linearity_residual
 from saddleback.duals import BY_NAME as DUALS
 from saddleback.duals import ColumnGeneration, ProjectedDescent
 from saddleback.errors import BudgetError, InputError, require
+from saddleback.features import OneHot
 from saddleback.framework import Outcome, run
 from saddleback.oracles import Evaluator, InteractiveSolver, Interval, Solver
 from saddleback.problem import CMDP
@@ -33,6 +35,7 @@ Progress = Callable[[str, int, int], None]
 """Called with (what, done, total) while a solve runs."""
 
 _MOST_TIGHTENINGS = 8
+_BENT = 1e-6  # residual of known signals above which the features are said not to be linear
 
 
 def solve(
@@ -71,19 +74,18 @@ def solve(
     [0, 1]. With ``reuse`` the problem may have other rewards, constraints and thresholds, and no new sample is drawn.
     """
     dual = dual or ("projected-descent" if mode == "literal" else "column-generation")
-    _check(feasibility, samples, iterations, delta, error, dual)
+    _check(feasibility, samples, seed, iterations, delta, error, dual)
     impossible = _impossible(problem)
     if impossible is not None:
         return impossible
-    if progress is not None:
-        progress("sampling", 0, 1)
     if resolution == -1:
         resolution = 1000 if mode == "literal" else None
     choices = Choices(solver, evaluator, design, buffers, batch_size, resolution, allocation, mode)
+    before = 0 if simulator is None else simulator.num_queries
     try:
         parts = _reused(reuse, problem) if reuse is not None else _sampled(problem, simulator, samples, seed, choices)
     except BudgetError as exhausted:
-        drawn = 0 if simulator is None else simulator.num_queries
+        drawn = 0 if simulator is None else simulator.num_queries - before
         return Solution(Status.BUDGET_EXHAUSTED, str(exhausted).rstrip("."), problem, drawn)
     fixed = None if target is None else np.asarray(target, dtype=np.float64)
     orders = Orders(dual, feasibility, iterations, 1.0 - delta, error, upper, step_size, fixed, tolerance)
@@ -104,8 +106,11 @@ def finish(
     problem: CMDP, parts: Prepared, orders: Orders, settings: dict[str, Any], progress: Progress | None = None
 ) -> Solution:
     """Everything after sampling."""
-    slater = estimate_slater(parts.problem, parts.oracle, lambda policy: parts.interval(policy, orders.confidence))
-    if slater.verdict is Verdict.INFEASIBLE:
+    slater = estimate_slater(
+        parts.problem, parts.oracle, lambda policy: parts.interval(policy, orders.confidence), parts.optimum
+    )
+    bent = linearity_residual(parts)
+    if slater.verdict is Verdict.INFEASIBLE and bent <= _BENT:  # bent features refute nothing
         return _infeasible(problem, parts, slater, settings)
     steering, outcome, limits = _run(parts, slater, orders, progress)
     status, message = _status(parts.problem, slater, steering, outcome, limits, orders.feasibility)
@@ -124,7 +129,15 @@ def finish(
         assert isinstance(steering.dual, ColumnGeneration)
         gap = steering.dual.gap(outcome.steps) * float(parts.problem.scale[0])
         prices = np.array(steering.dual.propose(outcome.steps).multipliers)
-    remarks = [*parts.remarks, _guarantee_remark(parts.problem, steering.promise(outcome), f, orders)]
+    promise = steering.promise(outcome)
+    if promise is None:
+        message += " (no a-priori guarantee)"
+    remarks = [*parts.remarks, _guarantee_remark(parts.problem, promise, f, orders)]
+    if bent > _BENT:
+        remarks.append(
+            f"the rewards, or the constant 1, are not linear in the features (largest residual {bent:.2g} in utilities): "
+            "estimates carry a bias that no number of samples removes, and the likely ranges do not show it"
+        )
     if np.any((outcome.values < limits.low) | (outcome.values > limits.high)):
         remarks.append(
             f"the estimates of {parts.names['evaluator']} carry the bias of its start from zero; the likely ranges are "
@@ -191,7 +204,7 @@ def _status(
 ) -> tuple[Status, str]:
     """The verdict on a finished run, with cause and remedy."""
     dual = steering.dual
-    if slater.verdict is Verdict.UNDECIDED:
+    if slater.verdict is not Verdict.FEASIBLE:
         return Status.UNDECIDED, (
             "it is not settled whether any policy meets the constraints: the best constraint value found lies within its "
             "own error of the threshold; draw more samples or move the threshold"
@@ -218,12 +231,12 @@ def _status(
         if len(outcome.steps) >= dual.max_columns:
             return Status.BUDGET_EXHAUSTED, f"the dual did not close its gap in {dual.max_columns} policies"
         return Status.SOLVED, "the constraints hold on average over the mixture, by the estimates"
-    short = problem.thresholds - outcome.values[1:]
+    short = problem.thresholds - limits.high[1:] - 0.01 * problem.horizon
     worst = int(np.argmax(short))
-    if short[worst] > problem.horizon / math.sqrt(len(outcome.steps)):
+    if short[worst] > 0:
         return Status.BUDGET_EXHAUSTED, (
-            f"after {len(outcome.steps)} iterations the constraint '{problem.constraints[worst].name}' is still missed by "
-            "more than the dual's own accuracy; run more iterations"
+            f"after {len(outcome.steps)} iterations the constraint '{problem.constraints[worst].name}' is still missed, by "
+            "more than its measured limits and a hundredth of the horizon; run more iterations"
         )
     return Status.SOLVED, "the constraints hold on average over the mixture, up to the accuracy of the run"
 
@@ -234,7 +247,14 @@ def _guarantee_remark(problem: CMDP, guarantee: Guarantee | None, f: float, orde
         return f"no a-priori guarantee ({size}): the limits shown are measured, not proved"
     loss, missed = guarantee.reward_loss * problem.scale[0], guarantee.violation * abs(problem.scale[1])
     given = orders.error is not None
-    source = "if the oracles err by at most the f given by hand" if given else f"with probability {orders.confidence:g}"
+    assumed = (
+        "" if problem.features is None or isinstance(problem.features, OneHot) else " if P is linear in the features"
+    )
+    source = (
+        "if the oracles err by at most the f given by hand"
+        if given
+        else f"with probability {orders.confidence:g}{assumed}"
+    )
     return (
         f"a-priori guarantee, {source}: the reward is within {loss:.4g} of the optimum and "
         f"'{problem.constraints[0].name}' is missed by at most {missed:.4g} (f = {f:.3g} in utilities)"
@@ -279,11 +299,14 @@ def _watcher(progress: Progress | None, orders: Orders) -> Callable[[int, Any], 
     return lambda done, step: progress("dual iterations", done, max(total, done))
 
 
-def _check(feasibility: str, samples: int, iterations: int, delta: float, error: float | None, dual: str) -> None:
+def _check(
+    feasibility: str, samples: int, seed: int, iterations: int, delta: float, error: float | None, dual: str
+) -> None:
     require(
         feasibility in ("relaxed", "strict"), "feasibility", "must be relaxed or strict", repr(feasibility), "pick one"
     )
     require(samples >= 1, "samples", "must be at least 1", samples, "give a number of simulator calls")
+    require(seed >= 0, "seed", "must not be negative", seed, "use 0, 1, 2 …")
     require(iterations >= 1, "iterations", "must be at least 1", iterations, "use 1000 or more")
     require(0 < delta < 1, "delta", "must lie in (0, 1)", delta, "0.05 means 95 % confidence")
     require(error is None or error >= 0, "error", "must not be negative", error, "give the error f of the oracles")

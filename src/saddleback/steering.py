@@ -92,7 +92,7 @@ def _descent(parts: Prepared, slater: Slater, orders: Orders, target: Array | No
     # Without that, the measured limit; an undecided problem may have no room at all, and a hundredth of H keeps U finite.
     zeta = proved if guaranteed else slater.low if slater.low > 0 else 0.01 * H
     if target is None:
-        if guaranteed:
+        if guaranteed or orders.error is not None:
             target = b - 2 * f if orders.feasibility == "relaxed" else b + 4 * f
         else:
             target = _measured_target(parts, orders)
@@ -122,11 +122,11 @@ def _columns(parts: Prepared, slater: Slater, orders: Orders, target: Array | No
     H, b = parts.problem.horizon, parts.problem.thresholds
     tau = 1e-4 * H if orders.tolerance is None else orders.tolerance
     errors = _errors(parts, orders, [slater.policy])
-    useful = len(b) == 1 and errors.solver + 2 * errors.evaluation + tau <= max(slater.estimate, 0.0)
+    useful = errors.solver + 2 * errors.evaluation + tau <= max(slater.estimate, 0.0)
     if target is None:
         if useful:
             terms = {"solver_error": errors.solver, "evaluation_error": errors.evaluation, "tolerance": tau}
-            target = np.array([column_target(float(b[0]), feasibility=orders.feasibility, **terms)])
+            target = np.array([column_target(float(x), feasibility=orders.feasibility, **terms) for x in b])
         else:
             target = _measured_target(parts, orders)
     target = np.broadcast_to(target, b.shape)
@@ -135,14 +135,15 @@ def _columns(parts: Prepared, slater: Slater, orders: Orders, target: Array | No
         if not useful:
             return None
         final = _errors(parts, orders, list(outcome.mixture.members))
+        worst = int(np.argmax(target - b))  # the proof is the same for m constraints, with the largest shift
         return column_guarantee(
-            target=float(target[0]),
+            target=float(target[worst]),
             solver_error=final.solver,
             evaluation_error=final.evaluation,
             tolerance=tau,
             horizon=H,
             zeta=slater.estimate - errors.evaluation,
-            threshold=float(b[0]),
+            threshold=float(b[worst]),
         )
 
     return Steering(ColumnGeneration(target, tau), target, errors.both, promise)

@@ -152,7 +152,7 @@ def test_matrix_game_of_matching_pennies():
 def test_equals_a_long_subgradient_run(name):
     """Same buffers: 2·10⁴ literal iterations approach what column generation finds at once (property 18)."""
     instance = zoo.make(name, **({"states": 40} if name == "random-linear" else {}))
-    parts = prepare(instance.problem, instance.simulator, 100_000, 1, Choices(batch_size=16))
+    parts = prepare(instance.problem, instance.simulator, 100_000, 1, Choices(resolution=400))
     b, H = instance.problem.thresholds, instance.problem.horizon
     columns = run(parts.oracle, ColumnGeneration(b, 1e-7))
     K, U = 20_000, 20.0

@@ -31,7 +31,7 @@ def truth_of(table, problem, policy):
 @universal
 @given(seeds)
 def test_error_is_exactly_the_influence_of_the_noise(seed):
-    """V̂(ρ) − V(ρ) = Σ_x a_x ((P̂ − P)V^π)(x), on coresets and on tables."""
+    """V̂(ρ) − V(ρ) = γ Σ_x a_x ((P̂ − P)V^π)(x), on coresets and on tables."""
     for d in (4, None):
         table = random_table(seed, d=d)
         problem = table.problem()
@@ -45,7 +45,7 @@ def test_error_is_exactly_the_influence_of_the_noise(seed):
         noise = buffer.average(V[buffer.support]) - table.P.toarray()[rows] @ V
         solved = LSTD()._solve(problem, buffer, policy, True)
         error = solved.at_start - truth_of(table, problem, policy)
-        np.testing.assert_allclose(error, solved.influence @ noise, atol=1e-9)
+        np.testing.assert_allclose(error, problem.gamma * (solved.influence @ noise), atol=1e-9)
 
 
 @universal
@@ -139,9 +139,9 @@ def test_uneven_counts(allocation):
 
 
 def test_full_design_on_features_uses_the_features():
-    """`full_design` is for one-hot only: a table's influence sums to γH, whatever the policy."""
+    """`full_design` is for one-hot only: a table's influence is the discounted visits, which sum to H."""
     table = random_table(8)
     problem = table.problem()
     buffer = sampled(table, problem, full_design(*problem.pairs()), 20, 2)
     a = LSTD().influence(problem, buffer, random_policy(table, 0))
-    assert a.sum() == pytest.approx(problem.gamma * problem.horizon)
+    assert a.sum() == pytest.approx(problem.horizon)

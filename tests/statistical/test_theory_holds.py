@@ -75,7 +75,7 @@ def run_case(name, seed):
         worst_solver = max(worst_solver, float((best_policy(table, sigma)[1] - truth) @ sigma))
         worst_evaluation = max(worst_evaluation, float(np.abs(values - truth).max()))
     # The meta-theorem with its own settings (relaxed, corrected constants).
-    slater = estimate_slater(parts.problem, parts.oracle, lambda p: parts.interval(p, 0.999))
+    slater = estimate_slater(parts.problem, parts.oracle, lambda p: parts.interval(p, 0.999), parts.optimum)
     settings = dual_settings(
         f, horizon=H, zeta=slater.low, threshold=float(problem.thresholds[0]), feasibility="relaxed"
     )

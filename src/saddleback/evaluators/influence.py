@@ -2,10 +2,11 @@
 
 The error of a fixed-point evaluation is, to first order and exactly for LSTD,
 
-    V̂(ρ) − V^π(ρ) = Σ_x a_x ((P̂ − P)V^π)(x) + (1/T) Σ_x a_x (P(V⁰ − V̂^T))(x),      a = φ_ρᵀ (I − γBE)⁻¹ γB
+    V̂(ρ) − V^π(ρ) = Σ_x a_x [◇̂ − ◇ + γ(P̂ − P)V^π](x) + (γ/T) Σ_x a_x (P(V⁰ − V̂^T))(x),      a = φ_ρᵀ (I − γBE)⁻¹ B
 
-where a_x is how much the value at ρ moves with the mean at coreset pair x (on a table: γ times the discounted visits of
-x). The first term is noise with variance Σ a_x² Var_x(V)/N_x, read off the samples with V̂ in the place of V^π. The second
+where a_x is how much the value at ρ moves with the target at coreset pair x (on a table: the discounted visits of x). The
+first term is noise, of the next states and of rewards that are only observed; its variance is at most
+Σ a_x² (σ_◇ + γσ_V)²/N_x, read off the samples with V̂ in the place of V^π. The second
 is the bias of T averaged iterations that started from V⁰ (LSTD has none); it is estimated by the same weights and taken
 out, so the interval is V̂ minus the bias, plus or minus z standard errors, and may not hold V̂ itself. It is an
 approximation (central limit theorem, plug-in variances), labelled so wherever it is printed; it assumes that the policy was
@@ -38,8 +39,11 @@ def interval_from_influence(
     # A pair whose samples agree by chance gets the variance of half a dissenting sample, as in Laplace's rule.
     span = V.max(axis=0) - V.min(axis=0)
     variance += (0.5 / buffer.counts[:, None]) * span**2
-    standard_error = np.sqrt((influence**2 / buffer.counts) @ variance)
-    bias = np.zeros_like(estimate) if drift is None else (influence @ buffer.average(drift)) / buffer.num_batches
+    noise = buffer.signal_noise(problem) + problem.gamma * np.sqrt(variance)
+    standard_error = np.sqrt((influence**2 / buffer.counts) @ noise**2)
+    bias = np.zeros_like(estimate)
+    if drift is not None:
+        bias = problem.gamma * (influence @ buffer.average(drift)) / buffer.num_batches
     z = float(ndtri(0.5 + 0.5 * confidence))
     low, high = estimate - bias - z * standard_error, estimate - bias + z * standard_error
     return Interval(np.clip(low, 0.0, problem.horizon), np.clip(high, 0.0, problem.horizon))

@@ -15,7 +15,6 @@ never inside the loop, where it would break linearity.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -70,7 +69,7 @@ class LSPE:
         diamond = buffer.utilities(problem)  # ◇ on C, (c, 1+m)
         V: Value = np.zeros((len(buffer.support), diamond.shape[1]))  # V̂⁰
         omega = first = omega_sum = np.zeros((features.dim, diamond.shape[1]))
-        unaveraged = min(math.ceil(self.burn_in * problem.horizon), buffer.num_batches // 8)
+        unaveraged = buffer.burn_in(self.burn_in * problem.horizon)
         for t in range(buffer.num_batches):
             if t == unaveraged:
                 first = omega

@@ -5,11 +5,11 @@
 
 All samples of a pair are used together; T plays no part. The error is exactly
 
-    V̂(ρ) − V^π(ρ) = Σ_x a_x ((P̂ − P)V^π)(x),     a = φ_ρᵀ (I − γBE)⁻¹ γB
+    V̂(ρ) − V^π(ρ) = γ Σ_x a_x ((P̂ − P)V^π)(x),     a = φ_ρᵀ (I − γBE)⁻¹ B        (rewards known)
 
-whence, for a policy independent of this buffer, the rigorous width H·Σ_x|a_x|√(log(2|C|k/δ)/(2N_x)) for k rewards
+whence, for a policy independent of this buffer, the rigorous width γH·Σ_x|a_x|√(log(2|C|k/δ)/(2N_x)) for k rewards
 (:meth:`LSTD.width`): a is known, and V^π ∈ [0, H] is no random quantity. On a table (C = S × A, one-hot features) this is
-policy evaluation on the estimated model and a_x is γ times the discounted visits of x.
+policy evaluation on the estimated model and a_x is the discounted visits of x.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class LSTD:
         """The rigorous half-width for ``num_problems`` (policies × rewards) at once, in the paper's units."""
         a, C = self._solve(problem, buffer, policy, True).influence, buffer.design.size
         L = math.log(2 * C * num_problems / delta)
-        return float(problem.horizon * np.sum(np.abs(a) * np.sqrt(L / (2 * buffer.counts))))
+        return float(problem.gamma * problem.horizon * np.sum(np.abs(a) * np.sqrt(L / (2 * buffer.counts))))
 
     def influence(self, problem: CMDP, buffer: Buffer, policy: Policy) -> Array:
         """a ``(c,)``: how much V̂(ρ) moves with the mean at each pair of the coreset."""
@@ -82,7 +82,7 @@ class LSTD:
         start = problem.start.weights @ policy.mean_features(features, problem.start.states)  # φ_ρ
         if not with_influence:
             return _Solved(start @ omega, np.zeros(0), np.zeros(0))
-        a = gamma * (B.T @ np.linalg.solve(system.T, start))
+        a = B.T @ np.linalg.solve(system.T, start)
         return _Solved(start @ omega, a, buffer.at_support(PolicyValue(policy, np.asarray(omega, dtype=np.float64))))
 
     def _on_table(self, problem: CMDP, buffer: Buffer, policy: Policy, with_influence: bool) -> _Solved:
@@ -91,4 +91,4 @@ class LSTD:
         at_start = problem.start.weights @ V[problem.start.states]
         if not with_influence:
             return _Solved(at_start, np.zeros(0), np.zeros(0))
-        return _Solved(at_start, problem.gamma * chain.visits(), V[buffer.support])
+        return _Solved(at_start, chain.visits(), V[buffer.support])

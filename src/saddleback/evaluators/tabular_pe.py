@@ -35,7 +35,7 @@ class TabularPE:
     def interval(self, problem: CMDP, buffer: Buffer, policy: Policy, confidence: float) -> Interval:
         """Central-limit interval for V^π, the bias of V̄ taken out (see :mod:`saddleback.evaluators.influence`)."""
         V_mean, V_last = self._iterate(problem, buffer, policy)
-        a = problem.gamma * EmpiricalChain(problem, buffer, policy).visits()
+        a = EmpiricalChain(problem, buffer, policy).visits()
         at_start = problem.start.weights @ V_mean[problem.start.states]
         V, drift = V_mean[buffer.support], -V_last[buffer.support]
         return interval_from_influence(problem, buffer, a, at_start, V, drift, confidence)

@@ -25,7 +25,7 @@ from saddleback.policy import MixturePolicy, TabularPolicy
 from saddleback.simulators.table import Table
 from saddleback.spaces import Array
 
-_START_SHARE = 0.2  # of what r alone can gain on the policies for c: what the first policy for r may leave
+_START_SHARE = 0.4  # of what r alone can gain on the policies for c: what the first policy for r may leave
 _VISITS = 1e-9  # of H: the accuracy of occupancies
 
 

@@ -93,7 +93,7 @@ class Columns:
         self, master: Callable[[Array], Master], thresholds: Array, bound: float, prices: Array, tolerance: float
     ) -> Certified:
         """The loop above from the upper limit ``bound`` that ``prices`` gave; ``master`` takes lower limits ``(n, 1+m)``."""
-        H, last, stuck = self.model.discount.horizon, np.inf, False
+        H, last, stuck, detour = self.model.discount.horizon, np.inf, False, False
         while True:
             best = Certified(master(self.low), bound, prices)
             own = best.master.prices
@@ -104,17 +104,17 @@ class Columns:
                     f"column generation proved a gap of {best.gap:.3g} with {len(self.seen)} policies, more than "
                     f"{tolerance:.3g} times the span of the reward; ask for a larger tolerance, or try the linear program."
                 )
-            q = self._elsewhere(own, prices, thresholds) if best.gap < 0.5 * last else own
-            last, known = best.gap, float((self.low @ q).max())
+            q = own if detour and best.gap > 0.5 * last else self._elsewhere(own, prices, thresholds, tolerance)
+            last, known, detour = best.gap, float((self.low @ q).max()), q is not own
             upper = self.ask(q, tolerance, _SHARE) - float(q[1:] @ thresholds)
             if upper < bound:
                 bound, prices = upper, q
-            stuck = q is own and float((self.low @ q).max()) <= known  # rounding leaves nothing to find
+            stuck = not detour and float((self.low @ q).max()) <= known  # rounding leaves nothing to find
 
-    def _elsewhere(self, own: Array, best: Array, thresholds: Array) -> Array:
+    def _elsewhere(self, own: Array, best: Array, thresholds: Array, tolerance: float) -> Array:
         """Prices that should get further than the master's ``own``."""
         if len(thresholds) > 1:
             return np.asarray((own + best) / 2)
         asked, values = np.array([c.asked for c in self.seen]), np.array([c.values for c in self.seen])
-        lam = interpolate(asked, values, float(thresholds[0])) if own[0] else None
+        lam = interpolate(asked, values, float(thresholds[0]), tolerance) if own[0] else None
         return own if lam is None else np.array([1.0, lam])

@@ -22,7 +22,6 @@ from saddleback.exact.bellman import Chain, Choice, Limits, Model
 from saddleback.spaces import Array
 
 _DENSE = 100  # states up to which the equations are solved at once
-RELAX = 2
 _LOOK = 8  # sweeps between looks at their rate
 _SLOW = 60  # further sweeps that make it worth asking what a factorisation would cost
 _HUBS = 32  # at most so many states that many others lead to are left out of the band
@@ -56,12 +55,7 @@ def evaluate(model: Model, chain: Chain, V: Array, q: Array, mixed: float, width
     cost, direct = 0.0, model.num_states <= _DENSE
     if direct:
         V = _dense(chain, chain.utilities, "N")
-    V = V.copy()
     while True:
-        if chain.kernels is not None:
-            from saddleback.exact.bellman import _parts
-            chain.kernels.relax(*_parts(chain.P), chain.utilities, chain.gamma, V, RELAX)
-            cost += RELAX
         V, low, high = chain.sweep(V, q)
         cost += 1
         limits = discount.bracket(low, high, sizes)  # of V_u^π − T_πV
@@ -69,7 +63,7 @@ def evaluate(model: Model, chain: Chain, V: Array, q: Array, mixed: float, width
         excess.append(float((apart / goal).max()))
         at_floor = float((high - low)[:k].max()) <= FLOOR * H
         done = excess[-1] <= 1 or at_floor
-        if done or chain.kernels is not None or len(excess) % _LOOK == 1:  # a constant does not change later spans, so now and then will do
+        if done or len(excess) % _LOOK == 1:  # a constant does not change later spans, so now and then will do
             V += (limits.low + limits.high)[:k] / 2
         if done:
             middle = rho @ V

@@ -68,7 +68,7 @@ def price(
         bound = min(bound, upper)
         allowed = max(target, share * (bound - incumbent)) if np.isfinite(incumbent) else target
         if bound - incumbent <= target:
-            return Priced(bound, here, found)
+            return Priced(bound, here, None)
         if found is not None:
             gap = bound - float(found.limits.low[-1])
             if gap <= allowed or (found.at_floor and gap > 0.5 * last):

@@ -6,7 +6,9 @@ slope 0 to slope ∞; were it a quarter of an ellipse with half-axes X and Y, th
 
     s = κλ/√(1 + κ²λ²) ∈ [0, 1],    κ = X/Y,     X, Y = by how much c alone and r alone differ in V_c and in V_r
 
-so s as a polynomial of g through the points nearest to g = 0 is the next guess, if it lies between them.
+so s as a polynomial of g through the points nearest to g = 0 is the next guess, if it lies between them. A policy close to
+the zero is worth little without one on its other side to mix it with: two that are Δλ apart, one of them with slope g, leave
+a gap of about |g|Δλ/2. So the guess is moved on, past the zero, by what the tolerance allows.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ from saddleback.spaces import Array
 _POINTS = 4  # a cubic
 
 
-def interpolate(asked: Array, values: Array, threshold: float) -> float | None:
-    """The λ at which V_c should reach ``threshold``, or None where that is not bracketed.
+def interpolate(asked: Array, values: Array, threshold: float, tolerance: float) -> float | None:
+    """The λ at which V_c should just have passed ``threshold``, or None where that is not bracketed.
 
     ``asked`` ``(n, 2)`` are the prices of reward and constraint so far, ``values`` ``(n, 2)`` those of the policies they led
     to; one of the prices must be (1, 0) and one (0, 1).
@@ -36,11 +38,19 @@ def interpolate(asked: Array, values: Array, threshold: float) -> float | None:
     if not 0 <= low < high <= 1:
         return None
     order = np.argsort(np.abs(g), kind="stable")
-    guess = _at_zero(g[order], s[order])
-    if not low < guess < high:
+    zero = _at_zero(g[order], s[order])
+    if not low < zero < high:
         ends = [np.flatnonzero((s == low) & (g < 0))[0], np.flatnonzero((s == high) & (g >= 0))[0]]
-        guess = _at_zero(g[ends], s[ends])
-    return float(Y / X * guess / np.sqrt(1.0 - guess**2)) if low < guess < high else None
+        zero = _at_zero(g[ends], s[ends])
+    if not low < zero < high:
+        return None
+    lam, nearest = Y / X * zero / np.sqrt(1.0 - zero**2), g[order[0]]
+    if nearest == 0:
+        return float(lam)
+    x = X / Y * (lam - tolerance / (2 * nearest))
+    beyond = float(x / np.hypot(1.0, x))
+    past = beyond if low < beyond < high else (zero + (high if nearest < 0 else low)) / 2
+    return float(Y / X * past / np.sqrt(1.0 - past**2)) if past < 1 else float(lam)
 
 
 def _at_zero(g: Array, s: Array) -> float:

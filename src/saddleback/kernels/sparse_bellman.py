@@ -120,32 +120,6 @@ def sweep(
 
 
 @numba.njit(cache=True, nogil=True)
-def relax(indptr: Index, indices: Index, data: Array, utilities: Array, gamma: float, V: Array, times: int) -> None:
-    """T_πV in place, state after state, each from the newest values of the others; ``times`` times."""
-    S, k = V.shape
-    total = np.empty(k)
-    for _ in range(times):
-        if k == 2:
-            for s in range(S):
-                total0, total1 = 0.0, 0.0
-                for j in range(indptr[s], indptr[s + 1]):
-                    p, x = data[j], indices[j]
-                    total0 += p * V[x, 0]
-                    total1 += p * V[x, 1]
-                V[s, 0] = utilities[s, 0] + gamma * total0
-                V[s, 1] = utilities[s, 1] + gamma * total1
-        else:
-            for s in range(S):
-                total[:] = 0.0
-                for j in range(indptr[s], indptr[s + 1]):
-                    p, x = data[j], indices[j]
-                    for i in range(k):
-                        total[i] += p * V[x, i]
-                for i in range(k):
-                    V[s, i] = utilities[s, i] + gamma * total[i]
-
-
-@numba.njit(cache=True, nogil=True)
 def push(indptr: Index, indices: Index, data: Array, gamma: float, rho: Array, d: Array) -> Array:
     """ρ + γP_πᵀd ``(S,)``."""
     new = rho.copy()

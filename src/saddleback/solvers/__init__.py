@@ -7,9 +7,11 @@ from saddleback.solvers.gss_stopping import GSSStopping
 from saddleback.solvers.ls_mdvi import LSMDVI
 from saddleback.solvers.mirror_descent import MirrorDescent
 from saddleback.solvers.perturbed_model import PerturbedModel
+from saddleback.solvers.plug_in import PlugIn
 from saddleback.solvers.tabular_mdvi import TabularMDVI
 
 BY_NAME = {
+    "plug-in": PlugIn,
     "ls-mdvi": LSMDVI,
     "ls-mdvi-burn-in": partial(LSMDVI, burn_in=2.0),
     "mirror-descent": MirrorDescent,

@@ -16,7 +16,6 @@ holds with V⁰ in the place of zero.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,7 +53,7 @@ class LSMDVI:
     def _start(self, problem: CMDP, buffer: Buffer, box: Array) -> tuple[Value, int]:
         """V̂⁰ and the first batch that is still unused."""
         zero: Value = np.zeros((len(buffer.support), *box.shape[1:]))
-        length = min(math.ceil(self.burn_in * problem.horizon), buffer.num_batches // 8)
+        length = buffer.burn_in(self.burn_in * problem.horizon)
         if length == 0:
             return zero, 0
         V, origin = zero, np.zeros((problem.required_features().dim, *box.shape[1:]))

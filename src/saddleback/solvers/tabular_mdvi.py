@@ -12,7 +12,6 @@ The index is one lower than in Alg. 2, so the paper's output "Q̃^T" is Q̃^{T�
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +33,7 @@ class TabularMDVI:
         S, A = buffer.tabular_shape(problem)
         box = (buffer.utilities(problem) @ mixing.T).reshape(S, A, -1)  # □
         V = np.zeros((S, len(mixing)))  # V̂⁰
-        first = min(math.ceil(self.burn_in * problem.horizon), buffer.num_batches // 8)
+        first = buffer.burn_in(self.burn_in * problem.horizon)
         for t in range(first):
             V = maximum_over_actions(box + problem.gamma * buffer.expect(t, V[buffer.support]).reshape(S, A, -1))
         Q_sum = np.zeros((S, A, len(mixing)))  # Q̃^{−1}

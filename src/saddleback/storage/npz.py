@@ -11,6 +11,7 @@ there whole or not at all; the same arrays always give the same bytes.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import math
 import os
@@ -46,8 +47,11 @@ class ArraySpec:
 def read_arrays(path: str | os.PathLike[str], specs: Mapping[str, ArraySpec], budget: int = BUDGET) -> dict[str, Any]:
     """The arrays of the file by name: float64, int64 or text, finite, with the number of dimensions asked for."""
     path = Path(path)
-    if not path.is_file():
-        found = "a directory" if path.is_dir() else "no such file"
+    try:
+        found = None if path.is_file() else "a directory" if path.is_dir() else "no such file"
+    except OSError as error:  # a name too long, a folder that may not be looked into
+        found = error.strerror or str(error)
+    if found is not None:
         raise InputError(str(path), "must be an existing .npz file", found, "check the path")
     try:
         with zipfile.ZipFile(path) as archive:
@@ -180,4 +184,5 @@ def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]
     except OSError as error:
         raise StorageError(f"`{path}` could not be written: {error}; check the folder and the disk.") from error
     finally:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)

@@ -24,6 +24,14 @@ def save_mixture(mixture: MixturePolicy, problem: CMDP, path: str | os.PathLike[
     if problem.num_states is None:
         remedy = "keep the policy object, whose members are small arrays"
         raise InputError("policy", "must belong to a finite problem to be written as a table", problem.states, remedy)
+    size = 8 * len(mixture.members) * problem.num_states * problem.num_actions
+    require(
+        size <= BUDGET,
+        "policy",
+        f"must take at most {BUDGET / 1e9:g} GB as a table of probabilities",
+        f"{size / 1e9:.3g} GB ({len(mixture.members)} members, {problem.num_states} states, {problem.num_actions} actions)",
+        "keep the policy object, whose members are small arrays",
+    )
     every = np.arange(problem.num_states)
     probabilities = np.array([member.probabilities(every) for member in mixture.members])
     write_arrays(path, {"weights": mixture.weights, "probabilities": probabilities})
