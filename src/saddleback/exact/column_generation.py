@@ -19,13 +19,14 @@ from saddleback.errors import NumericalError, require
 from saddleback.exact.bellman import Choice, Model
 from saddleback.exact.columns import Certified, Columns
 from saddleback.exact.evaluation import visits
-from saddleback.exact.master import best_reward, largest_slack
+from saddleback.exact.master import Master, best_reward, largest_slack
 from saddleback.exact.occupancy_lp import TOLERANCE, ExactAnswer
 from saddleback.policy import MixturePolicy, TabularPolicy
 from saddleback.simulators.table import Table
 from saddleback.spaces import Array
 
 _START_SHARE = 0.4  # of what r alone can gain on the policies for c: what the first policy for r may leave
+_ROUNDING = 16 * float(np.finfo(np.float64).eps)  # of H²: by how much equal values may seem to differ
 _VISITS = 1e-9  # of H: the accuracy of occupancies
 
 
@@ -35,7 +36,7 @@ def solve_by_columns(
     """V*, λ*, ζ and an optimal mixture; or the verdict "infeasible".
 
     The certified gap is at most ``tolerance`` times the span of the reward, so rewards in cents and in euros give the same
-    answer; ζ is as accurate, in spans of the constraints. (Rounding alone is about 1e-14·(1 + Σλ)H² such spans: where that
+    answer; ζ is as accurate, in spans of the constraints. (Rounding alone is about 1e-13·(1 + Σλ)H² such spans: where that
     is more, it is the tolerance.) Without ``stationary`` there is a mixture but no ``policy``. ``compiled`` chooses the
     kernels; by default the size does.
     """
@@ -47,13 +48,14 @@ def solve_by_columns(
     bounds = np.array([columns.ask(alone, tolerance) for alone in np.eye(1 + m)[1:]])  # each constraint alone
     reachable = np.array([column.values for column in columns.seen]).max(axis=0)[1:]
     widths = np.abs(problem.scale[1:])
-    room = _room(columns, b, np.ones(m), bounds - b, tolerance)
+    room = _room(columns, b, np.ones(m), bounds - b, tolerance, TOLERANCE * H)
     slater = room if np.all(widths == widths[0]) else _room(columns, b, widths / widths.min(), bounds - b, tolerance)
     values, multipliers, gap = np.full(1 + m, np.nan), np.full(m, np.nan), slater.gap * float(widths.min())
     residual, mixture, policy = room.gap, None, None
     feasible = _feasible(room, TOLERANCE * H)
     if feasible:
-        optimum = _optimum(columns, b + min(room.master.value, 0.0), tolerance)  # at most rounding below the thresholds
+        # Thresholds that leave no room count as met within rounding: else it would decide which policies meet them.
+        optimum = _optimum(columns, b - max(_ROUNDING * H * H - room.master.value, 0.0), tolerance)
         w, lam = optimum.master.weights, optimum.prices[1:]
         unit_values = w @ np.array([column.values for column in columns.seen])
         values, multipliers = problem.values_of(unit_values), problem.multipliers_of(lam)
@@ -79,20 +81,21 @@ def solve_by_columns(
     )
 
 
-def _room(columns: Columns, b: Array, widths: Array, alone: Array, tolerance: float) -> Certified:
+def _room(
+    columns: Columns, b: Array, widths: Array, alone: Array, tolerance: float, limit: float | None = None
+) -> Certified:
     """max_π min_i widths_i·(V_{c_i}^π − b_i); ``alone`` are upper limits of V_{c_i}^π − b_i.
 
-    Where the answer is about zero it is sought again, to the last digit: the verdict hangs on its sign.
+    With a ``limit`` it is found precisely enough to say on which side of −limit it lies.
     """
     tightest = int(np.argmin(alone * widths))
-    bound, prices = float(alone[tightest] * widths[tightest]), np.eye(1 + len(b))[1 + tightest] * widths[tightest]
+    prices = widths[tightest] * np.eye(1 + len(b))[1 + tightest]
 
-    def master(low: Array):
+    def master(low: Array) -> Master:
         return largest_slack(low[:, 1:] - b, widths)
 
-    room = columns.generate(master, b, bound, prices, tolerance)
-    limit = TOLERANCE * columns.model.discount.horizon
-    if room.master.value < 0 <= room.bound + limit:
+    room = columns.generate(master, b, float((alone * widths).min()), prices, tolerance)
+    if limit is not None and room.master.value < 0 <= room.bound + limit:
         room = columns.generate(master, b, room.bound, room.prices, min(tolerance, 0.1 * limit))
     return room
 

@@ -24,13 +24,12 @@ import numpy as np
 from saddleback.errors import NumericalError
 from saddleback.exact.bellman import Choice, Limits, Model
 from saddleback.exact.master import Master
-from saddleback.exact.policy_iteration import anywhere, price
+from saddleback.exact.policy_iteration import ROUNDING, anywhere, price
 from saddleback.exact.proposals import interpolate
 from saddleback.spaces import Array
 
 _TARGET = 0.3  # of the tolerance: how near the best a policy is priced at the end
 _SHARE = 0.1  # of what can be gained on the columns known: what a policy may leave before that
-_ROUNDING = 64 * float(np.finfo(np.float64).eps)  # of Σq·H²: the least gap that double precision can prove
 _MOST_COLUMNS = 2000
 
 
@@ -97,7 +96,7 @@ class Columns:
         while True:
             best = Certified(master(self.low), bound, prices)
             own = best.master.prices
-            if best.gap <= max(tolerance, _ROUNDING * float(own.sum()) * H * H):
+            if best.gap <= max(tolerance, 2 * ROUNDING * float(max(own.sum(), prices.sum())) * H * H):
                 return best
             if stuck or len(self.seen) >= _MOST_COLUMNS:
                 raise NumericalError(

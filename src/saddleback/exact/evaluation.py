@@ -26,7 +26,8 @@ _LOOK = 8  # sweeps between looks at their rate
 _SLOW = 60  # further sweeps that make it worth asking what a factorisation would cost
 _HUBS = 32  # at most so many states that many others lead to are left out of the band
 _MOST_FILL = 1e8  # numbers in the factors
-FLOOR = 32 * float(np.finfo(np.float64).eps)  # of H: a residual that sweeps cannot lower
+_FLOOR = 64 * float(np.finfo(np.float64).eps)  # of H: a residual that rounding may keep from falling
+_STALL = 4  # sweeps that should halve it, if rounding does not
 
 Form = Literal["N", "T"]  # I − γP_π as it is, or transposed
 
@@ -61,14 +62,15 @@ def evaluate(model: Model, chain: Chain, V: Array, q: Array, mixed: float, width
         limits = discount.bracket(low, high, sizes)  # of V_u^π − T_πV
         apart = limits.high - limits.low
         excess.append(float((apart / goal).max()))
-        at_floor = float((high - low)[:k].max()) <= FLOOR * H
+        small = float((high - low)[:k].max()) <= _FLOOR * H
+        at_floor = small and len(excess) > _STALL and excess[-1] > 0.5 * excess[-1 - _STALL]
         done = excess[-1] <= 1 or at_floor
+        at_rho = rho @ V if done else None
         if done or len(excess) % _LOOK == 1:  # a constant does not change later spans, so now and then will do
             V += (limits.low + limits.high)[:k] / 2
-        if done:
-            middle = rho @ V
-            middle = np.append(middle, q @ middle)
-            return Evaluation(V, Limits(middle - apart / 2, middle + apart / 2), cost, at_floor)
+        if at_rho is not None:
+            at_rho = np.append(at_rho, q @ at_rho)
+            return Evaluation(V, Limits(at_rho + limits.low, at_rho + limits.high), cost, at_floor)
         left = 0.0 if direct else _sweeps_left(excess)
         if left > _SLOW and (price := _price_of_factors(chain, k)) < left:
             V, cost, direct = _factored(chain, chain.utilities, "N"), cost + price, True
@@ -78,7 +80,7 @@ def visits(model: Model, actions: Choice, accuracy: float) -> Array:
     """d_π ``(S,)`` ≥ 0, whose total distance from the truth is at most ``accuracy``, or what rounding allows."""
     discount, chain, rho = model.discount, model.chain(actions), model.rho
     H = discount.horizon
-    goal = max(accuracy, FLOOR * H * H)
+    goal = max(accuracy, _FLOOR * H * H)
     d, direct = H * rho, model.num_states <= _DENSE
     excess: list[float] = []
     if direct:

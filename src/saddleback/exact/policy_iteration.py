@@ -28,6 +28,7 @@ _PART = 0.1  # of the distance between the limits: the worst a policy is evaluat
 _MIXED, _WIDTH = 0.3, 0.5  # of the distance allowed: the best V_u q, and its parts, are evaluated
 _SETTLED = 3  # passes in a row without a change of policy that end a look ahead
 _MOST_ROUNDS = 10_000
+ROUNDING = 128 * float(np.finfo(np.float64).eps)  # of Σq·H²: limits as far apart as this cannot be told from equal ones
 
 
 class Place(NamedTuple):
@@ -59,21 +60,21 @@ def price(
 
     ``incumbent`` is a value already known: a policy that leaves at most a ``share`` of what can be gained on it will do.
     """
-    box, total = model.utilities @ q, float(q.sum())  # □_q
+    box, total, H = model.utilities @ q, float(q.sum()), model.discount.horizon  # □_q
+    least = max(target, ROUNDING * total * H * H)
     here, chain, found = start, None, None
-    bound, last = np.inf, np.inf
+    bound = np.inf
     for _ in range(_MOST_ROUNDS):
         passes = 1 if found is None else max(1, int(found.cost * model.pass_share))
         step, upper, apart = _look_ahead(model, box, here.values @ q, here.actions, total, passes)
         bound = min(bound, upper)
-        allowed = max(target, share * (bound - incumbent)) if np.isfinite(incumbent) else target
+        allowed = max(least, share * (bound - incumbent) if np.isfinite(incumbent) else 0.0)
         if bound - incumbent <= target:
             return Priced(bound, here, None)
         if found is not None:
             gap = bound - float(found.limits.low[-1])
-            if gap <= allowed or (found.at_floor and gap > 0.5 * last):
+            if gap <= allowed:
                 break
-            last = gap
         changed = np.count_nonzero(step.actions != here.actions) / len(step.actions)
         if chain is None or changed:
             chain = model.chain(step.actions)
