@@ -32,7 +32,7 @@ from saddleback.spaces import Array
 Choice = NDArray[np.int32]  # a deterministic policy: one action a state
 
 COMPILE_FROM = 3_000_000  # entries of P: from here on compiled sweeps win back the import of numba
-TIE = 1e-13  # of Σq·H: two actions closer than this are tied; about 500 rounding errors of a value
+TIE = 64 * float(np.finfo(np.float64).eps)  # of Σq·H: two actions closer than this are tied
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
 
