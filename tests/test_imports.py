@@ -35,6 +35,7 @@ ORDER: list[set[str]] = [
     {"framework"},
     {"slater", "solution"},
     {"designs", "duals", "evaluators", "exact", "features", "simulators", "solvers", "storage", "theory", "zoo"},
+    {"allocation"},
     {"setup", "testing"},
     {"stationary", "targets", "a_priori"},
     {"steering"},

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
 import os
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from saddleback.allocation import batches_and_counts, focused_counts
 from saddleback.buffer import Buffer, collect, cut
 from saddleback.design import Design
 from saddleback.designs import BY_NAME as DESIGNS
@@ -116,6 +115,14 @@ class Prepared:
         require(
             same, "problem", "must keep states, actions and discount to reuse samples", problem.name, "solve afresh"
         )
+        ours, theirs = self.problem.required_features(), problem.features
+        require(
+            theirs is None or theirs.dim == ours.dim,
+            "features",
+            f"must be the {ours.dim} that the samples were drawn for",
+            None if theirs is None else theirs.dim,
+            "leave them out, or solve afresh",
+        )
         if isinstance(self.solver, InteractiveSolver) or self.solver_buffer is None:
             raise InputError(
                 "reuse", "must not be asked of an interactive solver", self.names["solver"], "solve afresh"
@@ -126,7 +133,8 @@ class Prepared:
         oracle = _oracle(
             problem, self.solver, self.solver_buffer, self.evaluator, self.evaluation_buffer, self.resolution
         )
-        return dataclasses.replace(self, problem=problem, oracle=oracle, samples=0)
+        # A problem chosen after these samples were seen is not independent of them: no grid, no a-priori guarantee.
+        return dataclasses.replace(self, problem=problem, oracle=oracle, samples=0, resolution=None)
 
 
 def prepare(problem: CMDP, model: GenerativeModel, samples: int, seed: int, choices: Choices) -> Prepared:
@@ -141,8 +149,9 @@ def prepare(problem: CMDP, model: GenerativeModel, samples: int, seed: int, choi
             "one buffer serves solver and evaluator (a heuristic): policies look better on the data that chose them"
         )
     shares = _shares(samples, choices, interactive)
-    own_T, own_counts = batches_and_counts(problem, design, shares[0], choices, allocation)
-    T, counts = batches_and_counts(problem, design, shares[1], choices, allocation)
+    rule: dict[str, Any] = {"literal": choices.mode == "literal", "batch_size": choices.batch_size, "allocation": allocation}
+    own_T, own_counts = batches_and_counts(problem, design, shares[0], **rule)
+    T, counts = batches_and_counts(problem, design, shares[1], **rule)
     _check_memory(problem, int(own_counts.sum() + counts.sum()))
     if interactive:
         resolution = choices.resolution or 20
@@ -172,6 +181,8 @@ def prepare(problem: CMDP, model: GenerativeModel, samples: int, seed: int, choi
     solver_buffer = cut(collect(model, problem, own, own_counts, seed=seed, stream=Stream.SOLVER), problem, own, own_T)
     evaluation_buffer, drawn = solver_buffer, solver_buffer.num_samples
     if choices.buffers == 2:
+        if T == 1 and choices.mode == "default" and choices.allocation is None and own is design:
+            counts = focused_counts(problem, solver, solver_buffer, counts)
         more = collect(model, problem, design, counts, seed=seed, stream=Stream.EVALUATION)
         evaluation_buffer = cut(more, problem, design, T)
         drawn += more.total
@@ -218,39 +229,17 @@ def _check_memory(problem: CMDP, samples: int) -> None:
     )
 
 
-def batches_and_counts(
-    problem: CMDP, design: Design, total: int, choices: Choices, allocation: str
-) -> tuple[int, NDArray[np.int64]]:
-    """T and the samples of each pair, ``total`` at the most.
-
-    T = N/4 in literal mode. Otherwise T grows with the horizon only (the averaging lag falls with T, the noise does not
-    care), samples follow the design's weights, and every pair has a whole multiple of T, so that none is left over.
-    """
-    c, H = design.size, problem.horizon
-    N = total // c
-    require(
-        N >= 1,
-        "samples",
-        f"must give each of the {c} pairs of every buffer at least one",
-        f"{total} for one buffer",
-        "raise the number of samples, or use fewer features",
-    )
-    if choices.batch_size is not None or choices.mode == "literal":
-        M = min(choices.batch_size or 4, N)
-        T = N // M
-    else:
-        # Fewer than four samples in a mean make the maximum over actions noisy; measured, they cost more than the lag.
-        T = max(1, N // max(4, math.ceil(N / np.clip(20 * H, 200, 2000))))
-    if allocation == "equal" or N < 2:
-        return T, np.full(c, N if choices.mode == "literal" else T * (N // T))
-    T = min(T, max(1, total // (4 * c)))
-    return T, T * np.maximum(1, np.floor((total - c * T) * design.weights / T).astype(np.int64))
-
-
 def _parts(problem: CMDP, choices: Choices) -> tuple[CMDP, dict[str, str], Any, Evaluator, Designer]:
     """The problem as its oracles see it, the names, and the oracles themselves."""
     require(
         choices.mode in ("default", "literal"), "mode", "must be default or literal", repr(choices.mode), "pick one"
+    )
+    require(
+        choices.resolution is None or choices.resolution >= 1,
+        "resolution",
+        "must be at least 1",
+        choices.resolution,
+        "leave it out for no grid",
     )
     require(
         choices.allocation in (None, "equal", "design"),

@@ -138,6 +138,8 @@ def constraint_reports(
     for i, c in enumerate(problem.constraints):
         value, threshold = float(values[1 + i]), float(thresholds[i])
         slack = value - threshold if c.sense == ">=" else threshold - value
+        if abs(slack) <= 1e-8 * problem.horizon * abs(problem.scale[1 + i]):
+            slack = 0.0  # met exactly, up to rounding
         limits: tuple[float | None, float | None] = (None, None)
         if low is not None and high is not None:
             ends = sorted(float(problem.values_of(x)[1 + i]) for x in (low, high))

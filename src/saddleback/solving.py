@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from saddleback.a_priori import linearity_residual
+from saddleback.columns import solve_master
 from saddleback.duals import BY_NAME as DUALS
 from saddleback.duals import ColumnGeneration, ProjectedDescent
 from saddleback.errors import BudgetError, InputError, require
@@ -28,8 +29,7 @@ from saddleback.simulator import GenerativeModel
 from saddleback.slater import Slater, Verdict, estimate_slater
 from saddleback.solution import Solution, Status, Trace, constraint_reports, member_reports
 from saddleback.stationary import stationary_copy
-from saddleback.steering import Feasibility, Orders, Steering, steer
-from saddleback.theory import Guarantee
+from saddleback.steering import Feasibility, Orders, Promise, Steering, steer
 
 Progress = Callable[[str, int, int], None]
 """Called with (what, done, total) while a solve runs."""
@@ -78,6 +78,19 @@ def solve(
     impossible = _impossible(problem)
     if impossible is not None:
         return impossible
+    if reuse is not None:
+        given = {
+            "solver": solver,
+            "evaluator": evaluator,
+            "design": design,
+            "batch_size": batch_size,
+            "allocation": allocation,
+        }
+        for name, value in given.items():
+            require(
+                value is None, name, "must not be given with reuse", value, "it was chosen when the samples were drawn"
+            )
+        mode, seed = reuse.settings.get("mode", mode), reuse.settings.get("seed", seed)
     if resolution == -1:
         resolution = 1000 if mode == "literal" else None
     choices = Choices(solver, evaluator, design, buffers, batch_size, resolution, allocation, mode)
@@ -129,6 +142,7 @@ def finish(
         assert isinstance(steering.dual, ColumnGeneration)
         gap = steering.dual.gap(outcome.steps) * float(parts.problem.scale[0])
         prices = np.array(steering.dual.propose(outcome.steps).multipliers)
+        prices = prices if np.all(np.isfinite(prices)) else np.zeros(0)  # no mixture is feasible: there are no prices
     promise = steering.promise(outcome)
     if promise is None:
         message += " (no a-priori guarantee)"
@@ -151,7 +165,7 @@ def finish(
         outcome.mixture,
         float(parts.problem.values_of(outcome.values)[0]),
         constraint_reports(parts.problem, outcome.values, limits.low, limits.high),
-        tuple(map(float, parts.problem.multipliers_of(prices))),
+        tuple(map(float, parts.problem.multipliers_of(prices))) if prices.size else (),
         member_reports(parts.problem, outcome),
         gap=None if gap is None or not math.isfinite(gap) else gap,
         trace=Trace.of(parts.problem, outcome),
@@ -181,7 +195,8 @@ def _run(
         missing = np.maximum(b - limits.low[1:], 0.0)
         settled = orders.feasibility == "relaxed" or isinstance(steering.dual, ProjectedDescent) or not np.any(missing)
         raised = steering.target + 1.02 * missing
-        if settled or orders.target is not None or not ColumnGeneration(raised).feasible(outcome.steps):
+        known = np.array([values for _, values in parts.oracle.columns])
+        if settled or orders.target is not None or solve_master(known, raised) is None:
             break
         steering = steer(parts, slater, orders, raised)
     return steering, outcome, limits
@@ -204,7 +219,12 @@ def _status(
 ) -> tuple[Status, str]:
     """The verdict on a finished run, with cause and remedy."""
     dual = steering.dual
-    if slater.verdict is not Verdict.FEASIBLE:
+    if slater.verdict is Verdict.INFEASIBLE:
+        return Status.UNDECIDED, (
+            "no policy found meets the constraints, but the features cannot carry the rewards, so that proves nothing; "
+            "use other features"
+        )
+    if slater.verdict is Verdict.UNDECIDED:
         return Status.UNDECIDED, (
             "it is not settled whether any policy meets the constraints: the best constraint value found lies within its "
             "own error of the threshold; draw more samples or move the threshold"
@@ -230,6 +250,8 @@ def _status(
             )
         if len(outcome.steps) >= dual.max_columns:
             return Status.BUDGET_EXHAUSTED, f"the dual did not close its gap in {dual.max_columns} policies"
+        if np.any(outcome.values[1:] < problem.thresholds - 1e-8 * problem.horizon):
+            return Status.SOLVED, "the constraints hold up to the relaxation of the target that was asked for"
         return Status.SOLVED, "the constraints hold on average over the mixture, by the estimates"
     short = problem.thresholds - limits.high[1:] - 0.01 * problem.horizon
     worst = int(np.argmax(short))
@@ -241,23 +263,23 @@ def _status(
     return Status.SOLVED, "the constraints hold on average over the mixture, up to the accuracy of the run"
 
 
-def _guarantee_remark(problem: CMDP, guarantee: Guarantee | None, f: float, orders: Orders) -> str:
-    if guarantee is None:
+def _guarantee_remark(problem: CMDP, promise: Promise | None, f: float, orders: Orders) -> str:
+    if promise is None:
         size = f"f = {f:.3g} in utilities" if math.isfinite(f) else "no bound on the oracles' error"
         return f"no a-priori guarantee ({size}): the limits shown are measured, not proved"
-    loss, missed = guarantee.reward_loss * problem.scale[0], guarantee.violation * abs(problem.scale[1])
-    given = orders.error is not None
     assumed = (
         "" if problem.features is None or isinstance(problem.features, OneHot) else " if P is linear in the features"
     )
-    source = (
-        "if the oracles err by at most the f given by hand"
-        if given
-        else f"with probability {orders.confidence:g}{assumed}"
+    given = f"with probability {orders.confidence:g}{assumed}"
+    source = given if orders.error is None else "if the oracles err by at most the f given by hand"
+    missed = " and ".join(
+        f"'{c.name}' is missed by at most {v * abs(scale):.4g}"
+        for c, v, scale in zip(problem.constraints, promise.violations, problem.scale[1:], strict=True)
     )
+    loss = promise.reward_loss * problem.scale[0]
     return (
-        f"a-priori guarantee, {source}: the reward is within {loss:.4g} of the optimum and "
-        f"'{problem.constraints[0].name}' is missed by at most {missed:.4g} (f = {f:.3g} in utilities)"
+        f"a-priori guarantee, {source}: the reward is within {loss:.4g} of the optimum and {missed} "
+        f"(f = {f:.3g} in utilities)"
     )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from saddleback.policy import Policy
 from saddleback.setup import Prepared
 from saddleback.slater import Slater
 from saddleback.spaces import Array
-from saddleback.theory import Guarantee, column_guarantee, column_target, guarantee_of
+from saddleback.theory import column_guarantee, column_target, guarantee_of
 
 Feasibility = Literal["relaxed", "strict"]
 
@@ -45,6 +45,13 @@ class Orders:
     tolerance: float | None = None
 
 
+class Promise(NamedTuple):
+    """The reward lost at most, and by how much each constraint is missed at most ``(m,)``, in the paper's units."""
+
+    reward_loss: float
+    violations: Array
+
+
 @dataclass(frozen=True)
 class Steering:
     """A dual, the f it was set by, and what is promised once the run is known (None: nothing a priori)."""
@@ -52,7 +59,7 @@ class Steering:
     dual: Dual
     target: Array
     error: float
-    promise: Callable[[Outcome], Guarantee | None]
+    promise: Callable[[Outcome], Promise | None]
 
 
 def steer(parts: Prepared, slater: Slater, orders: Orders, target: Array | None = None) -> Steering:
@@ -100,10 +107,10 @@ def _descent(parts: Prepared, slater: Slater, orders: Orders, target: Array | No
     U = 2 * H / zeta if orders.upper is None else orders.upper
     eta = U / (H * math.sqrt(K)) if orders.step_size is None else orders.step_size
 
-    def promise(outcome: Outcome) -> Guarantee | None:
+    def promise(outcome: Outcome) -> Promise | None:
         if not guaranteed:
             return None
-        return guarantee_of(
+        bound = guarantee_of(
             upper=U,
             step_size=eta,
             num_iterations=K,
@@ -114,6 +121,7 @@ def _descent(parts: Prepared, slater: Slater, orders: Orders, target: Array | No
             zeta=proved,
             threshold=float(b[0]),
         )
+        return Promise(bound.reward_loss, np.array([bound.violation]))
 
     return Steering(ProjectedDescent(target, U, eta, K), target, f, promise)
 
@@ -131,19 +139,26 @@ def _columns(parts: Prepared, slater: Slater, orders: Orders, target: Array | No
             target = _measured_target(parts, orders)
     target = np.broadcast_to(target, b.shape)
 
-    def promise(outcome: Outcome) -> Guarantee | None:
-        if not useful:
+    # A threshold at the very edge of what is reachable must not fail by a rounding error.
+    dual = ColumnGeneration(target - 1e-9 * H, tau)
+
+    def promise(outcome: Outcome) -> Promise | None:
+        prices = dual.propose(outcome.steps).multipliers
+        closed = dual.feasible(outcome.steps) and dual.gap(outcome.steps) <= tau * (1 + 2 * sum(prices))
+        if not useful or not closed:
             return None
-        final = _errors(parts, orders, list(outcome.mixture.members))
-        worst = int(np.argmax(target - b))  # the proof is the same for m constraints, with the largest shift
-        return column_guarantee(
-            target=float(target[worst]),
+        seen = {id(s.policy): s.policy for s in outcome.steps}  # the proof needs f_e at the last answer too
+        final = _errors(parts, orders, [slater.policy, *seen.values()])
+        shifted = int(np.argmax(target - b))  # the proof is the same for m constraints, with the largest shift
+        bound = column_guarantee(
+            target=float(target[shifted]),
             solver_error=final.solver,
             evaluation_error=final.evaluation,
             tolerance=tau,
             horizon=H,
-            zeta=slater.estimate - errors.evaluation,
-            threshold=float(b[worst]),
+            zeta=slater.estimate - final.evaluation,
+            threshold=float(b[shifted]),
         )
+        return Promise(bound.reward_loss, np.maximum(0.0, b - (target - final.evaluation)))
 
-    return Steering(ColumnGeneration(target, tau), target, errors.both, promise)
+    return Steering(dual, target, errors.both, promise)

@@ -24,6 +24,7 @@ from saddleback.oracles import simplex_point
 from saddleback.policy import MixturePolicy
 from saddleback.problem import CMDP
 from saddleback.setup import Prepared
+from saddleback.solution import Solution
 from saddleback.spaces import Array
 
 _AT_ONCE = 16
@@ -55,6 +56,7 @@ class Frontier:
     constraint: int
     tolerance: float
     points: list[FrontierPoint] = field(default_factory=list)
+    _asked: list[Array] = field(default_factory=list)
 
     @property
     def problem(self) -> CMDP:
@@ -70,7 +72,11 @@ class Frontier:
     def breakpoints(self) -> list[tuple[float, float]]:
         """The vertices (constraint value, reward) of F̂ known so far, in the user's units, for a single constraint."""
         columns = self._columns()
-        values = self.problem.values_of(columns[_upper_hull(columns[:, [1 + self.constraint, 0]])])
+        hull = _upper_hull(columns[:, [1 + self.constraint, 0]])
+        top = max(
+            range(len(hull)), key=lambda k: (columns[hull[k], 0], k)
+        )  # F̂ never rises: it starts at the best reward
+        values = self.problem.values_of(columns[hull[top:]])
         return [(float(v[1 + self.constraint]), float(v[0])) for v in values]
 
     def at(self, threshold: float) -> FrontierPoint:
@@ -87,6 +93,7 @@ class Frontier:
             if not open_prices:
                 break
             self.parts.oracle.prefetch(np.array([simplex_point(lam.tolist()) for lam in open_prices]))
+            self._asked += open_prices
         return [self._point(t, b) for t, b in zip(user, targets, strict=True)]
 
     def ends(self) -> tuple[float, float]:
@@ -96,8 +103,11 @@ class Frontier:
         loose = -np.inf * np.ones(m)
         loose[np.arange(m) != i] = b[np.arange(m) != i]
         low = ColumnGeneration(np.maximum(loose, -1.0), self.tolerance)
-        free = run(self.parts.oracle, low).values[1 + i]
-        return float(free), self._reach()
+        free = float(run(self.parts.oracle, low).values[1 + i])
+        if m == 1:  # of the policies with the best reward, the one that uses least of the constraint
+            columns = self._columns()
+            free = float(columns[columns[:, 0] >= columns[:, 0].max() - self.tolerance, 1].max())
+        return free, self._reach()
 
     # ---- columns ---------------------------------------------------------------------------------------------------
 
@@ -107,7 +117,8 @@ class Frontier:
     def _priced(self) -> Array:
         asked = self.parts.oracle.asked
         asked = asked[asked[:, 0] > 0]
-        return asked[:, 1:] / asked[:, :1]
+        # What was asked, not what it was rounded to: rounding is part of the solver's error.
+        return np.array([*(asked[:, 1:] / asked[:, :1]), *self._asked])
 
     def _reach(self) -> float:
         """max V̂_c of the moving constraint over mixtures that meet the others: column generation without the reward."""
@@ -185,12 +196,18 @@ class Frontier:
 
 
 def frontier(
-    parts: Prepared, constraint: str | int | None = None, num_points: int = 50, tolerance: float | None = None
+    source: Prepared | Solution,
+    constraint: str | int | None = None,
+    num_points: int = 50,
+    tolerance: float | None = None,
 ) -> Frontier:
     """The frontier over ``num_points`` thresholds of one constraint, between what costs nothing and what is reachable.
 
-    ``parts`` is ``solution.prepared``. ``tolerance`` is in the paper's units, as for a single solve (1e-4·H).
+    ``source`` is a solution that holds its samples, or what was prepared for one. ``tolerance`` is in the paper's units, as for a single solve (1e-4·H).
     """
+    parts = source.prepared if isinstance(source, Solution) else source
+    if not isinstance(parts, Prepared):
+        raise InputError("solution", "must hold its samples", parts, "solve it first")
     problem = parts.problem
     names = [c.name for c in problem.constraints]
     index = 0 if constraint is None else names.index(constraint) if constraint in names else constraint

@@ -225,3 +225,18 @@ def test_guarantee_formulas():
     assert promise.violation == 0.0
     assert promise.reward_loss == pytest.approx(min(10.0, 0.55 * (1 + 10.0)))
     assert column_guarantee(target=3.9, horizon=10.0, zeta=0.5, threshold=3.0, **terms).reward_loss == 10.0
+
+
+def test_phase_one_survives_a_degenerate_game():
+    """Columns that improve nothing by themselves can still lead to a feasible mixture (several optimal prices)."""
+    rows = [[0, 0, 0], [1, -1, -1], [-1, 1, -1], [-1, -1, 1], [0.9, 0.9, -1], [0.9, -1, 0.9], [-1, 0.9, 0.9]]
+    c = (np.array(rows, dtype=float).T[:, None, :] + 1) / 2
+    reward = np.zeros((1, 7))
+    reward[0, 0] = 1.0
+    table = Table.of(
+        np.ones((1, 7, 1)), reward, c, [0.55] * 3, gamma=0.0, rho=[1.0], reward_range=(0, 1), ranges=((0, 1),) * 3
+    )
+    dual = ColumnGeneration(table.problem().thresholds)
+    outcome = run(exact_oracle(table), dual)
+    assert dual.feasible(outcome.steps)
+    assert outcome.values[0] == pytest.approx(solve_exactly(table).value, abs=1e-6)

@@ -85,10 +85,12 @@ class ColumnGeneration:
         return _constraints_only(np.eye(m)[len(steps) - 1])
 
     def _phase_one(self, steps: Sequence[Step], columns: Array) -> Proposal:
-        weights, prices, worth = matrix_game(columns[:, 1:] - self.target)
-        tried = len(steps) > len(self.target) + 1 and not np.isfinite(steps[-1].multipliers).all()
-        # The last column was the answer to the last prices: if it did not move the game, nothing will.
-        stuck = tried and matrix_game(columns[:-1, 1:] - self.target)[2] >= worth - self.tolerance
+        weights, prices, _ = matrix_game(columns[:, 1:] - self.target)
+        stuck = False
+        if len(steps) > len(self.target) + 1 and not np.isfinite(steps[-1].multipliers).all():
+            # The last column answers the prices of the game before it: what it is worth there bounds every policy's slack.
+            _, asked, before = matrix_game(columns[:-1, 1:] - self.target)
+            stuck = bool(asked @ (columns[-1, 1:] - self.target) <= before + self.tolerance)
         if stuck or len(steps) >= self.max_columns:
             return Proposal((np.inf,) * len(self.target), weights, True)
         return _constraints_only(prices)

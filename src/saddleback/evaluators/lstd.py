@@ -65,6 +65,11 @@ class LSTD:
         """a ``(c,)``: how much V̂(ρ) moves with the mean at each pair of the coreset."""
         return self._solve(problem, buffer, policy, True).influence
 
+    def influence_and_values(self, problem: CMDP, buffer: Buffer, policy: Policy) -> tuple[Array, Array]:
+        """a ``(c,)``, and V̂ on the buffer's support ``(n, 1+m)``."""
+        solved = self._solve(problem, buffer, policy, True)
+        return solved.influence, solved.at_support
+
     def _solve(self, problem: CMDP, buffer: Buffer, policy: Policy, with_influence: bool) -> _Solved:
         if buffer.design.operator is None:
             return self._on_table(problem, buffer, policy, with_influence)

@@ -14,12 +14,14 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 from saddleback.buffer import Buffer
+from saddleback.errors import NumericalError
 from saddleback.policy import Policy
 from saddleback.problem import CMDP
 from saddleback.spaces import Array
 
 _FACTORED_STATES = 1500
 _RESIDUAL = 1e-10
+_MOST_SWEEPS = 200_000
 
 
 class EmpiricalChain:
@@ -47,14 +49,16 @@ class EmpiricalChain:
             return self._factor.solve(reward)
         gamma, H = self._problem.gamma, self._problem.horizon
         V = reward * H
-        while True:
+        enough = max(_RESIDUAL, 100 * np.finfo(float).eps * H)
+        for _ in range(_MOST_SWEEPS):
             change = reward + gamma * (self.P @ V) - V
             # The residual's mean would decay like γ^n; a constant c in it is worth c·H at once.
             V += change + gamma * H * change.mean(axis=0)
-            if np.abs(change - change.mean(axis=0)).max() <= _RESIDUAL * 0.1:
+            if np.abs(change - change.mean(axis=0)).max() <= 0.1 * enough:
                 change = reward + gamma * (self.P @ V) - V
-                if np.abs(change).max() <= _RESIDUAL:
+                if np.abs(change).max() <= enough:
                     return V + H * change.mean(axis=0)
+        raise NumericalError(f"policy evaluation on {S} states did not settle in {_MOST_SWEEPS} sweeps; use ls-pe.")
 
     def visits(self) -> Array:
         """Discounted visits of every pair from ρ, ``(S·A,)``."""

@@ -31,7 +31,7 @@ from saddleback.spaces import Array
 
 Choice = NDArray[np.int32]  # a deterministic policy: one action a state
 
-COMPILE_FROM = 3_000_000  # entries of P: from here on compiled sweeps win back the import of numba
+COMPILE_FROM = 5_000_000  # entries of P: from here on compiled sweeps win back the import of numba
 TIE = 64 * float(np.finfo(np.float64).eps)  # of Σq·H: two actions closer than this are tied
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
@@ -52,14 +52,6 @@ class Greedy(NamedTuple):
     high: float
 
 
-class Sweep(NamedTuple):
-    """T_πV ``(S, k)`` and the limits of T_πV − V over the states ``(k,)``."""
-
-    values: Array
-    low: Array
-    high: Array
-
-
 @dataclass(frozen=True)
 class Discount:
     """γ, H, and what a Bellman residual is worth when rows of P sum to 1 only within 1e-9 and numbers are rounded."""
@@ -75,7 +67,7 @@ class Discount:
         """Σ_{t≥1} (γ·``rows_sum``)ᵗ: γH for rows that sum to one."""
         return self.gamma * rows_sum / (1.0 - self.gamma * rows_sum)
 
-    def bracket(self, low: ArrayLike, high: ArrayLike, size: float) -> Limits:
+    def bracket(self, low: ArrayLike, high: ArrayLike, size: float | Array) -> Limits:
         """Limits of V_π − T_πV from those of T_πV − V; ``size`` is the largest |V|, whose rounding counts too."""
         shrunk, stretched = self.reach(1.0 - ROW_SUM_TOLERANCE), self.reach(1.0 + ROW_SUM_TOLERANCE)
         rounding = _ROUNDING * self.horizon * size
@@ -95,19 +87,17 @@ class Chain:
     gamma: float
     kernels: ModuleType | None
 
-    def sweep(self, V: Array, q: Array) -> Sweep:
-        """T_πV."""
+    def sweep(self, V: Array, q: Array, new: Array) -> Limits:
+        """T_πV into ``new`` ``(S, k)``; limits of T_πV − V over the states, for every column and for V q, ``(k+1,)``."""
         if self.kernels is not None:
-            return Sweep(*self.kernels.sweep(*_parts(self.P), self.utilities, self.gamma, V, q))
-        new = np.empty_like(V)
+            return Limits(*self.kernels.sweep(*_parts(self.P), self.utilities, self.gamma, V, q, new))
         for i in range(V.shape[1]):
             new[:, i] = self.P @ V[:, i]  # SciPy is slower with two columns at once
         new *= self.gamma
         new += self.utilities
         change = new - V
         mixed = change @ q
-        low, high = np.append(change.min(axis=0), mixed.min()), np.append(change.max(axis=0), mixed.max())
-        return Sweep(new, low, high)
+        return Limits(np.append(change.min(axis=0), mixed.min()), np.append(change.max(axis=0), mixed.max()))
 
     def push(self, rho: Array, d: Array) -> Array:
         """ρ + γP_πᵀd."""

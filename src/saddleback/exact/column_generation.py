@@ -17,7 +17,7 @@ import numpy as np
 
 from saddleback.errors import NumericalError, require
 from saddleback.exact.bellman import Choice, Model
-from saddleback.exact.columns import Certified, Columns
+from saddleback.exact.columns import Certified, Column, Columns
 from saddleback.exact.evaluation import visits
 from saddleback.exact.master import Master, best_reward, largest_slack
 from saddleback.exact.occupancy_lp import TOLERANCE, ExactAnswer
@@ -61,9 +61,9 @@ def solve_by_columns(
         values, multipliers = problem.values_of(unit_values), problem.multipliers_of(lam)
         gap, residual = optimum.gap * problem.scale[0], optimum.gap / (1.0 + lam.sum())
         residual = max(residual, float((b - unit_values[1:]).max()))
-        members = [TabularPolicy.deterministic(columns.seen[k].actions, table.num_actions) for k in np.flatnonzero(w)]
-        mixture = MixturePolicy.of(members, w[w > 0])
-        policy = _stationary(columns.model, mixture, columns.latest) if stationary else None
+        members, w = [columns.seen[k] for k in np.flatnonzero(w)], w[w > 0]
+        mixture = MixturePolicy.of([TabularPolicy.deterministic(c.actions, table.num_actions) for c in members], w)
+        policy = _stationary(columns.model, members, w, columns.latest) if stationary else None
     return ExactAnswer(
         status="optimal" if feasible else "infeasible",
         value=float(values[0]),
@@ -86,7 +86,8 @@ def _room(
 ) -> Certified:
     """max_π min_i widths_i·(V_{c_i}^π − b_i); ``alone`` are upper limits of V_{c_i}^π − b_i.
 
-    With a ``limit`` it is found precisely enough to say on which side of −limit it lies.
+    With a ``limit`` it is found precisely enough to say on which side of −limit it lies. Without, and with widths of very
+    different size, rounding may keep it from the tolerance.
     """
     tightest = int(np.argmin(alone * widths))
     prices = widths[tightest] * np.eye(1 + len(b))[1 + tightest]
@@ -94,7 +95,7 @@ def _room(
     def master(low: Array) -> Master:
         return largest_slack(low[:, 1:] - b, widths)
 
-    room = columns.generate(master, b, float((alone * widths).min()), prices, tolerance)
+    room = columns.generate(master, b, float((alone * widths).min()), prices, tolerance, strict=limit is not None)
     if limit is not None and room.master.value < 0 <= room.bound + limit:
         room = columns.generate(master, b, room.bound, room.prices, min(tolerance, 0.1 * limit))
     return room
@@ -116,24 +117,23 @@ def _optimum(columns: Columns, b: Array, tolerance: float) -> Certified:
     """max V_r subject to V_c ≥ b, which some mixture of the columns meets."""
     free = np.eye(1 + len(b))[0]  # λ = 0
     unconstrained = columns.ask(free, tolerance, _START_SHARE)
-    optimum = columns.generate(
-        lambda low: best_reward(low[:, 0], low[:, 1:] - b), b, unconstrained, free, tolerance
-    )
+    optimum = columns.generate(lambda low: best_reward(low[:, 0], low[:, 1:] - b), b, unconstrained, free, tolerance)
     if unconstrained - optimum.master.value <= tolerance:  # the constraints cost nothing: λ = 0 is a dual optimum too
         return optimum._replace(bound=unconstrained, prices=free)
     return optimum
 
 
-def _stationary(model: Model, mixture: MixturePolicy, elsewhere: Choice) -> TabularPolicy:
+def _stationary(model: Model, members: list[Column], weights: Array, elsewhere: Choice) -> TabularPolicy:
     """π(a|s) ∝ Σ_k w_k d_k(s)·1[a = π_k(s)]; where no member goes, the action ``elsewhere``."""
-    if len(mixture.members) == 1:
-        return mixture.members[0]
+    if len(members) == 1:
+        return TabularPolicy.deterministic(members[0].actions, model.num_actions)
     every = np.arange(model.num_states)
     mu, d = np.zeros((model.num_states, model.num_actions)), np.zeros(model.num_states)
-    for w, member in zip(mixture.weights, mixture.members, strict=True):
-        part = w * visits(model, member.table.astype(np.int32), _VISITS * model.discount.horizon)
-        mu[every, member.table] += part
+    for w, member in zip(weights, members, strict=True):
+        part = w * visits(model, member.actions.astype(np.int32), _VISITS * model.discount.horizon)
+        mu[every, member.actions] += part
         d += part
     nobody = d == 0
     mu[every[nobody], elsewhere[nobody]] = d[nobody] = 1.0
-    return TabularPolicy.stochastic(mu / d[:, None])
+    mu /= d[:, None]
+    return TabularPolicy.stochastic(mu)

@@ -29,7 +29,8 @@ from saddleback.exact.proposals import interpolate
 from saddleback.spaces import Array
 
 _TARGET = 0.3  # of the tolerance: how near the best a policy is priced at the end
-_SHARE = 0.1  # of what can be gained on the columns known: what a policy may leave before that
+_SHARE = 0.1  # of what can be gained on the columns known: what a policy may leave before that, and less than that
+_NEAR = 1e4  # from so many tolerances on, where the least upper limit is about to decide
 _MOST_COLUMNS = 2000
 
 
@@ -89,14 +90,25 @@ class Columns:
         return bound
 
     def generate(
-        self, master: Callable[[Array], Master], thresholds: Array, bound: float, prices: Array, tolerance: float
+        self,
+        master: Callable[[Array], Master],
+        thresholds: Array,
+        bound: float,
+        prices: Array,
+        tolerance: float,
+        strict: bool = True,
     ) -> Certified:
-        """The loop above from the upper limit ``bound`` that ``prices`` gave; ``master`` takes lower limits ``(n, 1+m)``."""
+        """The loop above from the upper limit ``bound`` that ``prices`` gave; ``master`` takes lower limits ``(n, 1+m)``.
+
+        Not ``strict``, it returns what it has where rounding keeps it from the tolerance.
+        """
         H, last, stuck, detour = self.model.discount.horizon, np.inf, False, False
         while True:
             best = Certified(master(self.low), bound, prices)
             own = best.master.prices
-            if best.gap <= max(tolerance, 2 * ROUNDING * float(max(own.sum(), prices.sum())) * H * H):
+            if (stuck and not strict) or best.gap <= max(
+                tolerance, 2 * ROUNDING * float(max(own.sum(), prices.sum())) * H * H
+            ):
                 return best
             if stuck or len(self.seen) >= _MOST_COLUMNS:
                 raise NumericalError(
@@ -105,7 +117,8 @@ class Columns:
                 )
             q = own if detour and best.gap > 0.5 * last else self._elsewhere(own, prices, thresholds, tolerance)
             last, known, detour = best.gap, float((self.low @ q).max()), q is not own
-            upper = self.ask(q, tolerance, _SHARE) - float(q[1:] @ thresholds)
+            share = _SHARE * min(1.0, best.gap / (_NEAR * tolerance))
+            upper = self.ask(q, tolerance, share) - float(q[1:] @ thresholds)
             if upper < bound:
                 bound, prices = upper, q
             stuck = not detour and float((self.low @ q).max()) <= known  # rounding leaves nothing to find

@@ -44,21 +44,22 @@ class Evaluation(NamedTuple):
     at_floor: bool
 
 
-def evaluate(model: Model, chain: Chain, V: Array, q: Array, mixed: float, width: float) -> Evaluation:
-    """V_u^π from the guess ``V``, until the limits of V_u q are ``mixed`` apart and those of each column ``width``.
+def evaluate(model: Model, chain: Chain, V: Array, q: Array, mixed: float, width: float | Array) -> Evaluation:
+    """V_u^π from the guess ``V``, until the limits of V_u q are ``mixed`` apart and those of its columns ``width``.
 
     Where two policies are about equally good for q, V_u q is known long before its parts.
     """
     discount, rho = model.discount, model.rho
     H, k = discount.horizon, V.shape[1]
-    sizes, goal = np.append(np.full(k, H), H * q.sum()), np.append(np.full(k, width), mixed)
+    sizes, goal = np.append(np.full(k, H), H * q.sum()), np.append(np.broadcast_to(width, k), mixed)
     excess: list[float] = []
     cost, direct = 0.0, model.num_states <= _DENSE
     if direct:
         V = _dense(chain, chain.utilities, "N")
+    new, spare = np.empty_like(V), np.empty_like(V)  # the guess stays as it is
     while True:
-        V, low, high = chain.sweep(V, q)
-        cost += 1
+        low, high = chain.sweep(V, q, new)
+        V, new, spare, cost = new, spare, new, cost + 1
         limits = discount.bracket(low, high, sizes)  # of V_u^π − T_πV
         apart = limits.high - limits.low
         excess.append(float((apart / goal).max()))
@@ -133,4 +134,4 @@ def _factored(chain: Chain, right: Array, form: Form) -> Array:
     """Rows are diagonally dominant, so the diagonal is a stable pivot and unreachable states keep exactly zero visits."""
     matrix = scipy.sparse.csc_array(scipy.sparse.eye_array(chain.P.shape[0]) - chain.gamma * chain.P)
     lu = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-    return np.asarray(lu.solve(np.asarray(right), form))
+    return np.asarray(lu.solve(right, form))  # type: ignore[call-overload]  # the stubs do not know "T"

@@ -13,6 +13,7 @@ is solved again with the matrix as given. Whether that vertex is optimal is for 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -27,7 +28,8 @@ from saddleback.spaces import Array
 
 SMALLEST_ENTRY = 1e-12
 _TOLERANCES = (1e-10, 1e-9, 1e-7)  # absolute, and 1e-10 is HiGHS's tightest; tried in this order
-_SIZE = 1e3  # so values are passed with about this size, and the first tolerance is 1e-13 of them
+_SIZES = (1e3, 1.0)  # so values are passed with about this size, and the first tolerance is 1e-13 of them; or less, if
+# HiGHS gives up with "excessive dual values"
 _BASIC = highspy.HighsBasisStatus.kBasic
 
 
@@ -55,9 +57,10 @@ class Vertex(NamedTuple):
 
 def vertices(program: LinearProgram, columns: NDArray[np.int64], rows: NDArray[np.int64]) -> Iterator[Vertex]:
     """The vertex HiGHS calls optimal, at each tolerance in turn; it starts from basic ``columns`` and slack ``rows``."""
-    model = _model(program)
-    lower, equation = np.asarray(model.row_lower_), np.arange(len(program.right)) < program.num_equal
-    for tolerance in _TOLERANCES:
+    equation = np.arange(len(program.right)) < program.num_equal
+    for size, tolerance in itertools.product(_SIZES, _TOLERANCES):
+        model = _model(program, size)
+        lower = np.asarray(model.row_lower_)
         solver = highspy.Highs()  # type: ignore[no-untyped-call]
         solver.setOptionValue("output_flag", False)
         solver.setOptionValue("small_matrix_value", SMALLEST_ENTRY)
@@ -82,10 +85,10 @@ def vertices(program: LinearProgram, columns: NDArray[np.int64], rows: NDArray[n
             yield Vertex(x, np.maximum(y[program.num_equal :], 0.0))
 
 
-def _model(program: LinearProgram) -> highspy.HighsLp:
-    """The program as HiGHS wants it, with values of size ``_SIZE``."""
+def _model(program: LinearProgram, size: float) -> highspy.HighsLp:
+    """The program as HiGHS wants it, with values of about this size."""
     num_row, num_col = program.matrix.shape
-    scale = _SIZE / program.size
+    scale = size / program.size
     model = highspy.HighsLp()
     model.num_row_, model.num_col_ = num_row, num_col
     model.col_cost_ = scale * program.cost

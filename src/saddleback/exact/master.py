@@ -21,7 +21,6 @@ from saddleback.errors import NumericalError
 from saddleback.exact.linear_program import LinearProgram, vertices
 from saddleback.spaces import Array
 
-_SIZES = (1.0, 1e3)  # of a weight, as HiGHS is told: small values ask it for more digits, which it may not have
 _SHORT = 1e-9  # of the largest slack: how far rounding may push a mixture below a threshold
 
 
@@ -80,11 +79,10 @@ def _vertex(cost: Array, matrix: Array, right: Array, num_free: int) -> tuple[Ar
     slacks = matrix[1:, :n]
     best = int(np.argmax(slacks.min(axis=0)))
     loose = 1 + np.argsort(slacks[:, best])[num_free:]  # with z, the tightest row holds with equality
-    for size in _SIZES:
-        program = LinearProgram(cost, columns, right, num_equal=1, size=size, num_free=num_free)
-        for x, multipliers in vertices(program, np.append(best, np.arange(n, n + num_free)), loose):
-            w = np.maximum(x[:n], 0.0)  # rounding may leave them a little below zero
-            w /= w.sum()
-            if num_free or float((slacks @ w).min()) >= -_SHORT * float(np.abs(slacks).max()):
-                return w, multipliers
+    program = LinearProgram(cost, columns, right, num_equal=1, size=1.0, num_free=num_free)
+    for x, multipliers in vertices(program, np.append(best, np.arange(n, n + num_free)), loose):
+        w = np.maximum(x[:n], 0.0)  # rounding may leave them a little below zero
+        w /= w.sum()
+        if num_free or float((slacks @ w).min()) >= -_SHORT * float(np.abs(slacks).max()):
+            return w, multipliers
     raise NumericalError("the master problem of column generation could not be solved; try the linear program.")

@@ -26,7 +26,12 @@ from saddleback.spaces import Array
 
 _PART = 0.1  # of the distance between the limits: the worst a policy is evaluated
 _MIXED, _WIDTH = 0.3, 0.5  # of the distance allowed: the best V_u q, and its parts, are evaluated
+_UNPRICED = 1e-3  # of H: the same for utilities whose price is zero
 _SETTLED = 3  # passes in a row without a change of policy that end a look ahead
+_STALL, _NOISE = (
+    8,
+    100.0,
+)  # so many rounds without gain, with limits at most so many times too far apart, are rounding's
 _MOST_ROUNDS = 10_000
 ROUNDING = 128 * float(np.finfo(np.float64).eps)  # of Σq·H²: limits as far apart as this cannot be told from equal ones
 
@@ -63,7 +68,7 @@ def price(
     box, total, H = model.utilities @ q, float(q.sum()), model.discount.horizon  # □_q
     least = max(target, ROUNDING * total * H * H)
     here, chain, found = start, None, None
-    bound = np.inf
+    bound, last, stalled = np.inf, np.inf, 0
     for _ in range(_MOST_ROUNDS):
         passes = 1 if found is None else max(1, int(found.cost * model.pass_share))
         step, upper, apart = _look_ahead(model, box, here.values @ q, here.actions, total, passes)
@@ -73,7 +78,8 @@ def price(
             return Priced(bound, here, None)
         if found is not None:
             gap = bound - float(found.limits.low[-1])
-            if gap <= allowed:
+            stalled, last = (stalled + 1, last) if gap > 0.9 * last else (0, gap)
+            if gap <= allowed or (stalled >= _STALL and gap <= _NOISE * ROUNDING * total * H * H):
                 break
         changed = np.count_nonzero(step.actions != here.actions) / len(step.actions)
         if chain is None or changed:
@@ -88,7 +94,9 @@ def price(
             "values of size H lose the digits that tell its actions apart; use a smaller gamma."
         )
     assert chain is not None
-    found = evaluate(model, chain, here.values, q, np.inf, _WIDTH * allowed / total)
+    # What has no price now may be known roughly; once it matters it will have one.
+    width = _WIDTH * allowed / total
+    found = evaluate(model, chain, here.values, q, np.inf, np.where(q > 0, width, max(width, _UNPRICED * H)))
     return Priced(bound, Place(here.actions, found.values), found)
 
 

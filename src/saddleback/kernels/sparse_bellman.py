@@ -80,11 +80,10 @@ def rows_of(
 
 @numba.njit(cache=True, nogil=True)
 def sweep(
-    indptr: Index, indices: Index, data: Array, utilities: Array, gamma: float, V: Array, q: Array
-) -> tuple[Array, Array, Array]:
-    """T_πV ``(S, k)``, and min and max of T_πV − V for every utility and for their mixture q, ``(k+1,)``."""
+    indptr: Index, indices: Index, data: Array, utilities: Array, gamma: float, V: Array, q: Array, new: Array
+) -> tuple[Array, Array]:
+    """T_πV into ``new`` ``(S, k)``; min and max of T_πV − V for every utility and for their mixture q, ``(k+1,)``."""
     S, k = V.shape
-    new = np.empty((S, k))
     low, high = np.full(k + 1, np.inf), np.full(k + 1, -np.inf)
     if k == 2:  # reward and one constraint: sums that stay in registers
         l0, h0, l1, h1, l2, h2 = np.inf, -np.inf, np.inf, -np.inf, np.inf, -np.inf
@@ -101,7 +100,7 @@ def sweep(
             l0, h0, l1, h1 = min(l0, change0), max(h0, change0), min(l1, change1), max(h1, change1)
             l2, h2 = min(l2, change2), max(h2, change2)
         low[0], low[1], low[2], high[0], high[1], high[2] = l0, l1, l2, h0, h1, h2
-        return new, low, high
+        return low, high
     total = np.empty(k)
     for s in range(S):
         total[:] = 0.0
@@ -116,7 +115,7 @@ def sweep(
             mixed += q[i] * change
             low[i], high[i] = min(low[i], change), max(high[i], change)
         low[k], high[k] = min(low[k], mixed), max(high[k], mixed)
-    return new, low, high
+    return low, high
 
 
 @numba.njit(cache=True, nogil=True)
