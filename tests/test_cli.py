@@ -68,6 +68,17 @@ def test_exact_json(run, table_file):
     assert answer["slater"] == pytest.approx(truth.slater)
 
 
+@pytest.mark.parametrize("method", ["columns", "lp"])
+def test_exact_by_either_method(run, method):
+    code, out, _ = run("exact", "garnet", "--method", method, "--json")
+    answer = json.loads(out)
+    assert code == 0
+    assert answer["method"] == method
+    assert {"value", "constraints", "multipliers", "slater", "gap", "seconds"} <= set(answer)
+    assert answer["value"] == pytest.approx(7.69697529672, abs=1e-5)
+    assert answer["gap"] <= 1e-5
+
+
 def test_exact_text(run):
     code, out, _ = run("exact", "garnet")
     assert code == 0

@@ -23,7 +23,7 @@ from saddleback.designs import BY_NAME as DESIGNS
 from saddleback.duals import BY_NAME as DUALS
 from saddleback.errors import InputError, SaddlebackError
 from saddleback.evaluators import BY_NAME as EVALUATORS
-from saddleback.exact import mixture_values, solve_exactly
+from saddleback.exact import mixture_values, solve_by_columns, solve_exactly
 from saddleback.reports.text import print_exact, print_frontier, print_solution
 from saddleback.setup import Choices, prepare
 from saddleback.solution import Solution
@@ -43,6 +43,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+_LARGE = 2000  # state-action pairs above which the linear program is left to `--method lp`
 Target = Annotated[str, typer.Argument(help="A zoo problem (see `saddleback zoo`) or an .npz problem table.")]
 Settings = Annotated[list[str] | None, typer.Option("--set", help="name=value, a parameter of the zoo problem.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
@@ -67,12 +68,21 @@ def zoo(as_json: Json = False) -> None:
 
 
 @app.command(epilog="Example: saddleback exact wireless --json")
-def exact(target: Target, settings: Settings = None, as_json: Json = False) -> None:
-    """The true optimum of a problem whose table is known, by the occupancy linear program."""
+def exact(
+    target: Target,
+    settings: Settings = None,
+    method: Annotated[str, typer.Option(help="columns, lp, or auto: columns for anything large.")] = "auto",
+    as_json: Json = False,
+) -> None:
+    """The true optimum of a problem whose table is known: by column generation, or by the occupancy linear program."""
     instance = load_target(target, settings or [])
     if instance.table is None:
         raise typer.BadParameter(f"'{target}' has no table to solve exactly; known facts: {instance.known}")
-    answer = solve_exactly(instance.table)
+    if method not in ("auto", "columns", "lp"):
+        raise InputError("--method", "must be auto, columns or lp", repr(method), "leave it out for the usual one")
+    large = instance.table.reward.size > _LARGE
+    columns = method == "columns" or (method == "auto" and large)
+    answer = solve_by_columns(instance.table) if columns else solve_exactly(instance.table)
     if as_json:
         _print_json(_exact_json(instance, answer))
     else:
@@ -197,7 +207,8 @@ def _truth(instance: Instance, solution: Solution) -> dict[str, Any] | None:
     """True values of the returned mixture and the true optimum; None where the table is not known."""
     if instance.table is None:
         return None
-    best = solve_exactly(instance.table)
+    large = instance.table.reward.size > _LARGE
+    best = solve_by_columns(instance.table) if large else solve_exactly(instance.table)
     truth: dict[str, Any] = {"optimum": _exact_json(instance, best)}
     truth["optimum"]["constraints"] = best.constraint_values.tolist() if best.status == "optimal" else []
     if solution.mixture is not None:
@@ -218,7 +229,8 @@ def _exact_json(instance: Instance, answer: Any) -> dict[str, Any]:
         "constraints": rows if optimal else [],
         "multipliers": answer.multipliers.tolist() if optimal else [],
         "slater": float(answer.slater),
-        "method": "lp",
+        "gap": float(answer.gap),
+        "method": answer.method,
         "seconds": answer.seconds,
     }
     if not optimal:
