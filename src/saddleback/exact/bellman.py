@@ -54,22 +54,23 @@ class Greedy(NamedTuple):
 
 @dataclass(frozen=True)
 class Discount:
-    """γ, H, and what a Bellman residual is worth when rows of P sum to 1 only within 1e-9 and numbers are rounded."""
+    """γ, and by how much rows of P may differ from a sum of one: what a Bellman residual is worth."""
 
     gamma: float
+    uneven: float
 
     @property
     def horizon(self) -> float:
         """H."""
         return 1.0 / (1.0 - self.gamma)
 
-    def reach(self, rows_sum: float) -> float:
-        """Σ_{t≥1} (γ·``rows_sum``)ᵗ: γH for rows that sum to one."""
-        return self.gamma * rows_sum / (1.0 - self.gamma * rows_sum)
+    def reach(self, row: float = 1.0) -> float:
+        """Σ_{t≥1} (γ·row)ᵗ: γH for rows that sum to one."""
+        return self.gamma * row / (1.0 - self.gamma * row)
 
     def bracket(self, low: ArrayLike, high: ArrayLike, size: float | Array) -> Limits:
         """Limits of V_π − T_πV from those of T_πV − V; ``size`` is the largest |V|, whose rounding counts too."""
-        shrunk, stretched = self.reach(1.0 - ROW_SUM_TOLERANCE), self.reach(1.0 + ROW_SUM_TOLERANCE)
+        shrunk, stretched = self.reach(1.0 - self.uneven), self.reach(1.0 + self.uneven)
         rounding = _ROUNDING * self.horizon * size
         below, above = np.asarray(low), np.asarray(high)
         return Limits(
@@ -120,10 +121,10 @@ class Model:
     @classmethod
     def of(cls, table: Table, problem: CMDP, compiled: bool | None = None) -> Model:
         """The arrays of ``table``; ``compiled`` None means "where it pays"."""
-        discount = Discount(table.gamma)
+        P = table.P
+        discount = Discount(table.gamma, float(np.abs(P @ np.ones(P.shape[1]) - 1.0).max()))
         if table.gamma * (1.0 + 10 * ROW_SUM_TOLERANCE) >= 1.0:
             raise NumericalError(f"gamma = {table.gamma} is too close to 1 for rows of P that sum to 1 within 1e-9.")
-        P = table.P
         if compiled is None:
             compiled = P.nnz >= COMPILE_FROM
         signals = [table.reward, *table.constraints]

@@ -57,11 +57,11 @@ def solve_by_columns(
         # Thresholds that leave no room count as met within rounding: else it would decide which policies meet them.
         optimum = _optimum(columns, b - max(_ROUNDING * H * H - room.master.value, 0.0), tolerance)
         w, lam = optimum.master.weights, optimum.prices[1:]
-        unit_values = w @ np.array([column.values for column in columns.seen])
+        members, w = [columns.seen[k] for k in np.flatnonzero(w)], w[w > 0]
+        unit_values = w @ np.array([member.values for member in members])
         values, multipliers = problem.values_of(unit_values), problem.multipliers_of(lam)
         gap, residual = optimum.gap * problem.scale[0], optimum.gap / (1.0 + lam.sum())
         residual = max(residual, float((b - unit_values[1:]).max()))
-        members, w = [columns.seen[k] for k in np.flatnonzero(w)], w[w > 0]
         mixture = MixturePolicy.of([TabularPolicy.deterministic(c.actions, table.num_actions) for c in members], w)
         policy = _stationary(columns.model, members, w, columns.latest) if stationary else None
     return ExactAnswer(
@@ -118,6 +118,8 @@ def _optimum(columns: Columns, b: Array, tolerance: float) -> Certified:
     free = np.eye(1 + len(b))[0]  # λ = 0
     unconstrained = columns.ask(free, tolerance, _START_SHARE)
     optimum = columns.generate(lambda low: best_reward(low[:, 0], low[:, 1:] - b), b, unconstrained, free, tolerance)
+    if optimum.master.value >= columns.low[:, 0].max() - tolerance:
+        unconstrained = columns.ask(free, tolerance)
     if unconstrained - optimum.master.value <= tolerance:  # the constraints cost nothing: λ = 0 is a dual optimum too
         return optimum._replace(bound=unconstrained, prices=free)
     return optimum

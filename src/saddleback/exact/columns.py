@@ -102,18 +102,19 @@ class Columns:
 
         Not ``strict``, it returns what it has where rounding keeps it from the tolerance.
         """
-        H, last, stuck, detour = self.model.discount.horizon, np.inf, False, False
+        noise = 2 * ROUNDING * self.model.discount.horizon**2  # a unit of price
+        last, stuck, detour = np.inf, False, False
         while True:
             best = Certified(master(self.low), bound, prices)
             own = best.master.prices
-            if (stuck and not strict) or best.gap <= max(
-                tolerance, 2 * ROUNDING * float(max(own.sum(), prices.sum())) * H * H
-            ):
+            totals = sorted([float(own.sum()), float(prices.sum())])
+            enough = max(tolerance, noise * totals[0])
+            if best.gap <= enough or (stuck and (best.gap <= noise * totals[1] or not strict)):
                 return best
             if stuck or len(self.seen) >= _MOST_COLUMNS:
                 raise NumericalError(
                     f"column generation proved a gap of {best.gap:.3g} with {len(self.seen)} policies, more than "
-                    f"{tolerance:.3g} times the span of the reward; ask for a larger tolerance, or try the linear program."
+                    f"{enough:.3g}, in spans of the signals; ask for a larger tolerance, or try the linear program."
                 )
             q = own if detour and best.gap > 0.5 * last else self._elsewhere(own, prices, thresholds, tolerance)
             last, known, detour = best.gap, float((self.low @ q).max()), q is not own

@@ -88,7 +88,7 @@ def visits(model: Model, actions: Choice, accuracy: float) -> Array:
         d = np.maximum(_dense(chain, rho[:, None], "T")[:, 0], 0.0)
     while True:
         new = chain.push(rho, d)
-        excess.append(discount.reach(1.0) * float(np.abs(new - d).sum()) / goal)
+        excess.append(discount.reach() * float(np.abs(new - d).sum()) / goal)
         d = new
         if excess[-1] <= 1:
             return d
