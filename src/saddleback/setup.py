@@ -149,7 +149,11 @@ def prepare(problem: CMDP, model: GenerativeModel, samples: int, seed: int, choi
             "one buffer serves solver and evaluator (a heuristic): policies look better on the data that chose them"
         )
     shares = _shares(samples, choices, interactive)
-    rule: dict[str, Any] = {"literal": choices.mode == "literal", "batch_size": choices.batch_size, "allocation": allocation}
+    rule: dict[str, Any] = {
+        "literal": choices.mode == "literal",
+        "batch_size": choices.batch_size,
+        "allocation": allocation,
+    }
     own_T, own_counts = batches_and_counts(problem, design, shares[0], **rule)
     T, counts = batches_and_counts(problem, design, shares[1], **rule)
     _check_memory(problem, int(own_counts.sum() + counts.sum()))
