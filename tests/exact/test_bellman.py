@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -79,17 +80,22 @@ def test_limits_of_a_policy_hold_at_every_state(seed: int, gamma: float, even: b
 
 
 def test_uneven_rows_are_reckoned_with() -> None:
-    """From V = 10⁶ the limits of a table with uneven rows would be wrong if its rows were taken to sum to one."""
-    table = uneven_table(3, 0.999)
+    """One state that leads to itself with "probability" 1 + 9e-10: V = u/(1 − γ(1 + 9e-10)), not u·H.
+
+    From the guess 10⁶ the first limits contain it; those for rows that sum to one miss by 10³·H²·9e-10 = 0.9.
+    """
+    P = scipy.sparse.csr_array(np.array([[1 + 9e-10]]))
+    table = Table.of(P, [[1.0]], [[[1.0]]], [0.0], gamma=0.999, rho=[1.0], reward_range=(0.0, 1.0))
     model = model_of(table)
-    assert 5e-10 < model.discount.uneven < 1.1e-9
-    actions = np.zeros(model.num_states, dtype=np.int32)
-    V, new = np.full((model.num_states, 3), 1e6), np.empty((model.num_states, 3))
-    low, high = model.chain(actions).sweep(V, np.zeros(3), new)
-    truth = state_values(table, TabularPolicy.deterministic(actions, table.num_actions))
-    honest, blind = (d.bracket(low, high, 1e6) for d in (model.discount, Discount(0.999, 0.0)))
-    assert np.all(truth <= new + honest.high[:3]) and np.all(truth >= new + honest.low[:3])
-    assert np.any(truth > new + blind.high[:3]) or np.any(truth < new + blind.low[:3])
+    assert model.discount.uneven == pytest.approx(9e-10, rel=1e-6)
+    new = np.empty((1, 2))
+    low, high = model.chain(np.zeros(1, dtype=np.int32)).sweep(np.full((1, 2), 1e6), np.ones(2), new)
+    truth = 1 / (1 - 0.999 * (1 + 9e-10))
+    honest, blind = (
+        new[0, 0] + np.array(d.bracket(low, high, 1e6))[:, 0] for d in (model.discount, Discount(0.999, 0))
+    )
+    assert honest[0] <= truth <= honest[1]
+    assert abs(blind - truth).min() == pytest.approx(0.9, rel=0.01)
 
 
 def test_utilities_are_the_problem_s() -> None:

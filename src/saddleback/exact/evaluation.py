@@ -26,6 +26,7 @@ _LOOK = 8  # sweeps between looks at their rate
 _SLOW = 60  # further sweeps that make it worth asking what a factorisation would cost
 _HUBS = 32  # at most so many states that many others lead to are left out of the band
 _MOST_FILL = 1e8  # numbers in the factors
+_SETUP = 30.0  # what ordering and setting up cost at least, in sweeps
 _FLOOR = 64 * float(np.finfo(np.float64).eps)  # of H: a residual that rounding may keep from falling
 _STALL = 4  # sweeps that should halve it, if rounding does not
 
@@ -122,7 +123,7 @@ def _price_of_factors(chain: Chain, k: int) -> float:
     position[order] = np.arange(len(order))
     rows = np.repeat(position, np.diff(rest.indptr))
     band = int(np.abs(position[rest.indices] - rows).max(initial=1)) + hubs.size
-    return np.inf if S * band > _MOST_FILL else S * band**2 / 8 / (4 * P.nnz * k)
+    return np.inf if S * band > _MOST_FILL else _SETUP + S * band**2 / 8 / (4 * P.nnz * k)
 
 
 def _dense(chain: Chain, right: Array, form: Form) -> Array:
