@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from saddleback.errors import InputError
 from saddleback.zoo import make
 
 
@@ -50,3 +51,36 @@ def test_extreme_concentrations_are_survived() -> None:
     for small in (1e-4, 100.0):
         instance = make("random-linear", states=30, feature_concentration=small, measure_concentration=small)
         assert np.isfinite(list(instance.known.values())).all()
+
+
+def test_without_misspecification_the_problem_is_the_product_to_the_last_bit() -> None:
+    table = make("random-linear", states=20, actions=3, dim=4, seed=6).table
+    assert table is not None and table.phi is not None
+    rng = np.random.default_rng(np.random.SeedSequence(6))
+    phi, mu = rng.dirichlet(np.full(4, 0.3), size=60), rng.dirichlet(np.full(20, 0.05), size=4)
+    np.testing.assert_array_equal(table.phi.reshape(60, 4), phi)
+    np.testing.assert_array_equal(table.P.toarray(), phi @ mu)
+
+
+@pytest.mark.parametrize("share", [0.05, 1.0])
+def test_misspecification_moves_that_share_to_one_state_a_pair(share: float) -> None:
+    linear, bent = (make("random-linear", states=40, seed=3, misspecification=e) for e in (0.0, share))
+    assert linear.table is not None and bent.table is not None and bent.table.phi is not None
+    np.testing.assert_array_equal(bent.table.phi, linear.table.phi)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(bent.table.reward, linear.table.reward)
+    np.testing.assert_array_equal(bent.table.constraints, linear.table.constraints)
+    Q = (bent.table.P.toarray() - (1 - share) * linear.table.P.toarray()) / share
+    np.testing.assert_allclose(np.sort(Q, axis=1), np.eye(40)[[-1] * 200], rtol=0, atol=1e-13)
+    # the targets differ from pair to pair, also between actions of a state, and hit most states: 200 throws at 40
+    targets = Q.argmax(axis=1).reshape(40, 5)
+    assert len(np.unique(targets)) > 30 and np.all(np.ptp(targets, axis=1) > 0)
+    Phi = bent.table.phi.reshape(200, 8)
+    fitted = Phi @ np.linalg.lstsq(Phi, bent.table.P.toarray(), rcond=None)[0]
+    assert np.abs(fitted - bent.table.P.toarray()).sum(axis=1).mean() / 2 > share / 2  # in total variation
+    assert f"a share {share:g}" in bent.summary and "share" not in linear.summary
+
+
+def test_misspecification_is_a_share() -> None:
+    for wrong in (-0.1, 1.5):
+        with pytest.raises(InputError, match="`misspecification` must lie in"):
+            make("random-linear", states=5, misspecification=wrong)
