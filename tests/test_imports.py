@@ -1,8 +1,8 @@
 """The import order of docs/adr/0002: who may know whom, checked on the syntax tree of every source file.
 
     errors < spaces < problem < simulator, policy < design, kernels < batches < support < buffer < oracles, columns
-           < framework < slater, solution < plug-in folders < setup, testing < stationary, targets, a_priori < steering
-           < solving, tradeoff < reports < cli
+           < framework < slater, solution < plug-in folders < certify < setup, testing < stationary, targets, a_priori
+           < steering < budgeted, tradeoff < certification < adaptive < solving < reports < cli
 
 Buffer oracles, duals and the framework see data only through the buffer: they may not name the simulator or the exact
 answers. The few files that may are listed here by name.
@@ -35,11 +35,14 @@ ORDER: list[set[str]] = [
     {"framework"},
     {"slater", "solution"},
     {"designs", "duals", "evaluators", "exact", "features", "simulators", "solvers", "storage", "theory", "zoo"},
-    {"allocation"},
+    {"certify", "allocation"},
     {"setup", "testing"},
     {"stationary", "targets", "a_priori"},
     {"steering"},
-    {"solving", "tradeoff"},
+    {"budgeted", "tradeoff"},
+    {"certification"},
+    {"adaptive"},
+    {"solving"},
     {"reports"},
     {"cli"},
     {"__main__"},

@@ -52,6 +52,6 @@ def test_three_verdicts():
 
 def test_verdict_boundaries():
     reach = np.zeros(1)
-    assert Slater(0.0, 0.0, 0.0, reach, reach, None).verdict is Verdict.FEASIBLE
-    assert Slater(0.0, -1e-9, 0.0, reach, reach, None).verdict is Verdict.UNDECIDED
-    assert Slater(-1.0, -2.0, -1e-9, reach, reach, None).verdict is Verdict.INFEASIBLE
+    assert Slater(0.0, 0.0, 0.0, reach, reach, None, reach).verdict is Verdict.FEASIBLE
+    assert Slater(0.0, -1e-9, 0.0, reach, reach, None, reach).verdict is Verdict.UNDECIDED
+    assert Slater(-1.0, -2.0, -1e-9, reach, reach, None, reach).verdict is Verdict.INFEASIBLE

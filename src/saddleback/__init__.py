@@ -20,8 +20,10 @@ from saddleback._version import __version__
 
 if TYPE_CHECKING:
     from saddleback import zoo
+    from saddleback.certification import issue_certificate
+    from saddleback.certify.certificate import Certificate
     from saddleback.designs.optimal import optimal_design
-    from saddleback.errors import InputError, NumericalError, SaddlebackError, SimulatorError, StorageError
+    from saddleback.errors import InputError, SaddlebackError, SimulatorError
     from saddleback.features import FeatureFunction, FeatureMatrix, OneHot
     from saddleback.policy import GreedyPolicy, MixturePolicy, SoftmaxPolicy, TabularPolicy
     from saddleback.problem import CMDP, Constraint, Start
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 _HOME = {
     "CMDP": "problem",
     "BoxStates": "spaces",
+    "Certificate": "certify.certificate",
     "Constraint": "problem",
     "FeatureFunction": "features",
     "FeatureMatrix": "features",
@@ -45,7 +48,6 @@ _HOME = {
     "GreedyPolicy": "policy",
     "InputError": "errors",
     "MixturePolicy": "policy",
-    "NumericalError": "errors",
     "OneHot": "features",
     "SaddlebackError": "errors",
     "SimulatorError": "errors",
@@ -53,10 +55,10 @@ _HOME = {
     "Solution": "solution",
     "Start": "problem",
     "Status": "solution",
-    "StorageError": "errors",
     "Table": "simulators.table",
     "TabularPolicy": "policy",
     "frontier": "tradeoff",
+    "issue_certificate": "certification",
     "load_mixture": "storage.policy_file",
     "load_table": "storage.table_file",
     "optimal_design": "designs.optimal",
@@ -83,6 +85,7 @@ def __dir__() -> list[str]:
 __all__ = [
     "CMDP",
     "BoxStates",
+    "Certificate",
     "Constraint",
     "FeatureFunction",
     "FeatureMatrix",
@@ -91,7 +94,6 @@ __all__ = [
     "GreedyPolicy",
     "InputError",
     "MixturePolicy",
-    "NumericalError",
     "OneHot",
     "SaddlebackError",
     "SimulatorError",
@@ -99,11 +101,11 @@ __all__ = [
     "Solution",
     "Start",
     "Status",
-    "StorageError",
     "Table",
     "TabularPolicy",
     "__version__",
     "frontier",
+    "issue_certificate",
     "load_mixture",
     "load_table",
     "optimal_design",

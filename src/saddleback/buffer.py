@@ -16,6 +16,7 @@ the same result up to rounding. Pairs may have different numbers of samples; the
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +28,7 @@ from saddleback.batches import Batches, ConsecutiveBatches, CountBatches, Parts,
 from saddleback.design import Design
 from saddleback.errors import InputError, require
 from saddleback.problem import CMDP
-from saddleback.simulator import BLOCK, GenerativeModel, generator
+from saddleback.simulator import BLOCK, Draw, GenerativeModel, generator
 from saddleback.spaces import Array, Features, States
 from saddleback.support import MaxDifference, PolicyValue, SoftDifference, Support
 
@@ -56,9 +57,20 @@ class Samples:
 
 
 def collect(
-    model: GenerativeModel, problem: CMDP, design: Design, counts: int | NDArray[np.int64], *, seed: int, stream: int
+    model: GenerativeModel,
+    problem: CMDP,
+    design: Design,
+    counts: int | NDArray[np.int64],
+    *,
+    seed: int,
+    stream: int,
+    held: Samples | None = None,
 ) -> Samples:
-    """DataCollection: ``counts`` samples of every pair (one number, or one per pair), block by block."""
+    """DataCollection: ``counts`` samples of every pair (one number, or one per pair), block by block.
+
+    With ``held``, samples drawn before with the same seed and stream, only what a pair lacks is drawn, from the blocks
+    that follow its own; a pair that has more keeps them.
+    """
     per_pair = np.broadcast_to(np.asarray(counts, dtype=np.int64), (design.size,))
     require(
         bool(np.all(per_pair >= 1)),
@@ -68,25 +80,49 @@ def collect(
         "raise the number of samples",
     )
     sequences: list[States] = []
-    means, squares = np.zeros((2, design.size, model.num_signals))
+    sums, squares = np.zeros((2, design.size, model.num_signals))
     for pair in range(design.size):
-        state, action, n = design.states[pair : pair + 1], design.actions[pair : pair + 1], int(per_pair[pair])
-        blocks = []
-        for block, first in enumerate(range(0, n, BLOCK)):
-            size = min(BLOCK, n - first)
-            key = (seed, int(stream), pair, block)
-            states, actions = np.repeat(state, size, axis=0), np.repeat(action, size)
-            draw = model.sample(states, actions, generator(*key), key)
-            blocks.append(draw.next_states)
+        kept = [] if held is None else [held.next_states[pair]]
+        had = sum(map(len, kept))
+        drawn = _draw_pair(
+            model, problem, design, pair, int(per_pair[pair]) - had, (seed, int(stream)), -(-had // BLOCK)
+        )
+        for draw in drawn:
+            kept.append(draw.next_states)
             if draw.signals is not None:
-                for column in np.flatnonzero(problem.observed):
-                    problem.signals[column].check(draw.signals[:, column], states, actions)
-                means[pair] += draw.signals.sum(axis=0) / n
-                squares[pair] += (draw.signals**2).sum(axis=0) / n
-        sequences.append(blocks[0] if len(blocks) == 1 else np.concatenate(blocks))
+                sums[pair] += draw.signals.sum(axis=0)
+                squares[pair] += (draw.signals**2).sum(axis=0)
+        sequences.append(kept[0] if len(kept) == 1 else np.concatenate(kept))
+        if model.num_signals and held is not None:
+            assert held.signal_means is not None and held.signal_variances is not None
+            sums[pair] += had * held.signal_means[pair]
+            squares[pair] += had * (held.signal_variances[pair] + held.signal_means[pair] ** 2)
     if not model.num_signals:
         return Samples(sequences, None)
-    return Samples(sequences, means, np.maximum(squares - means**2, 0.0))
+    n = np.array([len(s) for s in sequences])[:, None]
+    means = sums / n
+    return Samples(sequences, means, np.maximum(squares / n - means**2, 0.0))
+
+
+def _draw_pair(
+    model: GenerativeModel,
+    problem: CMDP,
+    design: Design,
+    pair: int,
+    count: int,
+    stream: tuple[int, int],
+    first_block: int,
+) -> Iterator[Draw]:
+    """``count`` samples of one pair, in blocks from ``first_block`` on."""
+    state, action = design.states[pair : pair + 1], design.actions[pair : pair + 1]
+    for block, first in enumerate(range(0, count, BLOCK), start=first_block):
+        size, key = min(BLOCK, count - first), (*stream, pair, block)
+        states, actions = np.repeat(state, size, axis=0), np.repeat(action, size)
+        draw = model.sample(states, actions, generator(*key), key)
+        if draw.signals is not None:
+            for column in np.flatnonzero(problem.observed):
+                problem.signals[column].check(draw.signals[:, column], states, actions)
+        yield draw
 
 
 @dataclass
@@ -131,6 +167,20 @@ class Buffer:
     def counts(self) -> NDArray[np.int64]:
         """N per pair: the samples in use, T·M."""
         return self.batch_sizes * self.num_batches
+
+    def samples(self) -> Samples:
+        """What the buffer was cut from; samples that filled no batch are not held.
+
+        Counts have forgotten the order of the samples: a random one, which independent samples do not mind, takes its
+        place, for sorted samples must not be cut into batches again.
+        """
+        offsets, index, pieces = np.concatenate([[0], np.cumsum(self.batch_sizes)]), self.batches.index, []
+        for x in range(self.design.size):
+            piece = self.support[index[:, offsets[x] : offsets[x + 1]].ravel()]
+            if isinstance(self.batches, CountBatches):
+                piece = generator(0, 0, x, 1 << 31).permutation(piece)
+            pieces.append(piece)
+        return Samples(pieces, self.signal_means, self.signal_variances)
 
     # ---- what is known or was observed of the rewards --------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from saddleback.allocation import batches_and_counts, focused_counts
-from saddleback.buffer import Buffer, collect, cut
+from saddleback.buffer import Buffer, Samples, collect, cut
 from saddleback.design import Design
 from saddleback.designs import BY_NAME as DESIGNS
 from saddleback.errors import InputError, require
@@ -137,11 +137,22 @@ class Prepared:
         return dataclasses.replace(self, problem=problem, oracle=oracle, samples=0, resolution=None)
 
 
-def prepare(problem: CMDP, model: GenerativeModel, samples: int, seed: int, choices: Choices) -> Prepared:
-    """Choose the parts, compute the design, draw the samples, wire the oracles."""
+def prepare(
+    problem: CMDP,
+    model: GenerativeModel,
+    samples: int,
+    seed: int,
+    choices: Choices,
+    held: Prepared | None = None,
+) -> Prepared:
+    """Choose the parts, compute the design, draw the samples, wire the oracles.
+
+    ``held`` is an earlier, smaller run of the same problem with the same seed and choices: its samples are kept, and only
+    what is missing is drawn.
+    """
     problem, names, solver, evaluator, designer = _parts(problem, choices)
     allocation = choices.allocation or _USUAL[choices.mode, names["design"] == "full"][3]
-    design: Design = designer.design(problem)
+    design: Design = designer.design(problem) if held is None else held.design
     interactive = isinstance(solver, InteractiveSolver)
     remarks = list(solver.remarks(problem)) if hasattr(solver, "remarks") else []
     if choices.buffers == 1:
@@ -182,12 +193,17 @@ def prepare(problem: CMDP, model: GenerativeModel, samples: int, seed: int, choi
         # GSS collects i.i.d. from the design.
         own, own_counts = solver.allocate(design, int(own_counts.sum()), generator(seed, Stream.SOLVER, 0, 1 << 30))
         own_T = 1
-    solver_buffer = cut(collect(model, problem, own, own_counts, seed=seed, stream=Stream.SOLVER), problem, own, own_T)
+    first = None if held is None else held.solver_buffer
+    more = collect(model, problem, own, own_counts, seed=seed, stream=Stream.SOLVER, held=_samples(first, own))
+    solver_buffer = cut(more, problem, own, own_T)
     evaluation_buffer, drawn = solver_buffer, solver_buffer.num_samples
     if choices.buffers == 2:
         if T == 1 and choices.mode == "default" and choices.allocation is None and own is design:
             counts = focused_counts(problem, solver, solver_buffer, counts)
-        more = collect(model, problem, design, counts, seed=seed, stream=Stream.EVALUATION)
+        second = None if held is None else held.evaluation_buffer
+        more = collect(
+            model, problem, design, counts, seed=seed, stream=Stream.EVALUATION, held=_samples(second, design)
+        )
         evaluation_buffer = cut(more, problem, design, T)
         drawn += more.total
     oracle = _oracle(problem, solver, solver_buffer, evaluator, evaluation_buffer, choices.resolution)
@@ -204,6 +220,11 @@ def prepare(problem: CMDP, model: GenerativeModel, samples: int, seed: int, choi
         tuple(remarks),
         choices.resolution,
     )
+
+
+def _samples(buffer: Buffer | None, design: Design) -> Samples | None:
+    """What a buffer over the same coreset holds."""
+    return None if buffer is None or buffer.design is not design else buffer.samples()
 
 
 def _shares(samples: int, choices: Choices, interactive: bool) -> tuple[int, int]:

@@ -34,6 +34,7 @@ class Stream(IntEnum):
     INTERACTIVE = 3
     PERTURBATION = 4
     DESIGN = 5
+    ROLLOUT = 6
 
 
 def generator(seed: int, stream: int, pair: int, block: int) -> np.random.Generator:

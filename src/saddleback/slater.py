@@ -43,7 +43,7 @@ class Slater:
     """ζ in the paper's units: estimate and limits.
 
     ``reachable`` is the largest V̂_{c_i} seen, ``slacks`` are those of the best mixture found, per constraint ``(m,)``; ``policy`` is its
-    heaviest member.
+    heaviest member, ``prices`` ``(m,)`` what the upper limit was computed for.
     """
 
     estimate: float
@@ -52,6 +52,7 @@ class Slater:
     reachable: Array
     slacks: Array
     policy: Policy
+    prices: Array
     rounding: float = 0.0
 
     @property
@@ -94,4 +95,6 @@ def estimate_slater(
     upper = max(optimum(np.concatenate([[0.0], prices])) + half, float(prices @ limits.high[1:])) - float(prices @ b)
     rounding = 1e-9 * problem.horizon  # a threshold at the very edge of what is reachable counts as met
     heaviest = columns[int(np.argmax(weights))][0]
-    return Slater(float(slacks.min()), float(np.min(low)), upper, (slack + b).max(axis=0), slacks, heaviest, rounding)
+    return Slater(
+        float(slacks.min()), float(np.min(low)), upper, (slack + b).max(axis=0), slacks, heaviest, prices, rounding
+    )

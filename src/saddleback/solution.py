@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,6 +17,19 @@ from saddleback.framework import Outcome
 from saddleback.policy import MixturePolicy, TabularPolicy
 from saddleback.problem import CMDP
 from saddleback.spaces import Array
+
+
+class Certified(Protocol):
+    """What a certificate shows to whoever prints it: :class:`saddleback.certify.Certificate`."""
+
+    @property
+    def samples(self) -> int:
+        """Simulator calls spent on it."""
+        ...
+
+    def to_json(self) -> dict[str, Any]:
+        """One JSON-ready object."""
+        ...
 
 
 class Status(Enum):
@@ -83,8 +96,9 @@ class Stationary:
 class Solution:
     """A policy with what is known about it. ``mixture``, ``value`` and the rest are None where there is no answer.
 
-    ``gap`` is what the dual left open between the mixture and its own upper bound, in the user's reward. ``prepared``
-    holds the samples and oracles, for a later ``solve(..., reuse=solution)`` or a frontier.
+    ``gap`` is what the dual left open between the mixture and its own upper bound, in the user's reward; what is proved
+    is in ``certificate``. ``samples`` counts all simulator calls, the certificate's included. ``prepared`` holds the
+    samples and oracles, for a later ``solve(..., reuse=solution)`` or a frontier, and ``orders`` what the dual was told.
     """
 
     status: Status
@@ -102,7 +116,10 @@ class Solution:
     stationary: Stationary | None = None
     remarks: tuple[str, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
+    certificate: Certified | None = None
     prepared: Any = field(default=None, repr=False)
+    orders: Any = field(default=None, repr=False)
+    slater_prices: Array | None = field(default=None, repr=False)
 
     def to_json(self) -> dict[str, Any]:
         """One JSON-ready object; the keys are the command line's contract."""
@@ -118,6 +135,7 @@ class Solution:
             ],
             "remarks": list(self.remarks),
             "settings": self.settings,
+            "certificate": None if self.certificate is None else self.certificate.to_json(),
         }
         if self.gap is not None:
             out["gap"] = self.gap

@@ -1,41 +1,25 @@
-"""One call: ``solve(problem, simulator, samples=…, feasibility=…) -> Solution``.
+"""One call: ``solve(problem, simulator, samples=… | epsilon=…, feasibility=…) -> Solution``.
 
-    prepare (design, buffers, oracles) → Slater constant and verdict → steer the dual → Alg. 1 → measured limits → status
-
-``mode="default"`` uses column generation, a refined design and LSTD; ``mode="literal"`` is the paper's algorithm with the
-settings of its theorem. What is promised when stands in :mod:`saddleback.steering`.
+samples   a solve from that many simulator calls (:mod:`saddleback.budgeted`), and a certificate from ``certificate`` more
+epsilon   buffers grow until the certificate shows what was asked (:mod:`saddleback.adaptive`)
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from typing import Any
-
-import numpy as np
 from numpy.typing import ArrayLike
 
-from saddleback.a_priori import linearity_residual
-from saddleback.columns import solve_master
-from saddleback.duals import BY_NAME as DUALS
-from saddleback.duals import ColumnGeneration, ProjectedDescent
-from saddleback.errors import BudgetError, InputError, require
-from saddleback.features import OneHot
-from saddleback.framework import Outcome, run
-from saddleback.oracles import Evaluator, InteractiveSolver, Interval, Solver
+from saddleback.adaptive import solve_to_accuracy
+from saddleback.budgeted import Progress, solve_budget
+from saddleback.certification import certified
+from saddleback.errors import InputError, require
+from saddleback.oracles import Evaluator, InteractiveSolver, Solver
 from saddleback.problem import CMDP
-from saddleback.setup import Allocation, Choices, Designer, Mode, Prepared, prepare
+from saddleback.setup import Allocation, Designer, Mode
 from saddleback.simulator import GenerativeModel
-from saddleback.slater import Slater, Verdict, estimate_slater
-from saddleback.solution import Solution, Status, Trace, constraint_reports, member_reports
-from saddleback.stationary import stationary_copy
-from saddleback.steering import Feasibility, Orders, Promise, Steering, steer
+from saddleback.solution import Solution
+from saddleback.steering import Feasibility
 
-Progress = Callable[[str, int, int], None]
-"""Called with (what, done, total) while a solve runs."""
-
-_MOST_TIGHTENINGS = 8
-_BENT = 1e-6  # residual of known signals above which the features are said not to be linear
+_USUAL_SAMPLES = 1_000_000
 
 
 def solve(
@@ -43,7 +27,10 @@ def solve(
     simulator: GenerativeModel | None = None,
     *,
     feasibility: Feasibility = "relaxed",
-    samples: int = 1_000_000,
+    samples: int | None = None,
+    certificate: int = 0,
+    epsilon: float | None = None,
+    max_samples: int = 100_000_000,
     delta: float = 0.05,
     seed: int = 0,
     mode: Mode = "default",
@@ -64,273 +51,84 @@ def solve(
     tolerance: float | None = None,
     progress: Progress | None = None,
 ) -> Solution:
-    """Solve a constrained problem from ``samples`` simulator calls, or from those of an earlier solution (``reuse``).
+    """Solve a constrained problem from simulator calls alone.
+
+    *Either* ``samples`` (a million unless said otherwise) simulator calls to find the policy, or those of an earlier
+    solution (``reuse``), and then ``certificate`` fresh ones to prove how good it is (0: no certificate). *Or*
+    ``epsilon``: samples are drawn until, with probability 1 − ``delta``, the reward is proved to be within ``epsilon`` of
+    the optimum and every constraint to be missed by no more than the same share of its range (strict: by nothing), or
+    until ``max_samples`` are spent; the status says which. ``epsilon`` is in the user's units of the discounted reward.
 
     Parts are chosen by name or handed over as objects; None means the usual one for the mode and the problem.
     ``batch_size`` is M, ``iterations`` is K (projected descent only), ``resolution`` the grid of the solver's rewards
     (None: no grid; by default 1000 in literal mode, else none), ``allocation`` "equal" or "design" (samples in proportion
     to the design's weights). ``error`` is the oracles' f; it, ``upper`` (U), ``step_size`` (η), ``target`` (b', one a
     constraint) and ``tolerance`` (the dual's τ) are in the paper's units, where rewards and constraints are utilities in
-    [0, 1]. With ``reuse`` the problem may have other rewards, constraints and thresholds, and no new sample is drawn.
+    [0, 1]. With ``reuse`` the problem may have other rewards, constraints and thresholds, and no new sample is drawn to
+    find the policy.
     """
-    dual = dual or ("projected-descent" if mode == "literal" else "column-generation")
-    _check(feasibility, samples, seed, iterations, delta, error, dual)
-    impossible = _impossible(problem)
-    if impossible is not None:
-        return impossible
-    if reuse is not None:
+    require(certificate >= 0, "certificate", "must not be negative", certificate, "0 means no certificate")
+    if epsilon is not None:
         given = {
-            "solver": solver,
-            "evaluator": evaluator,
-            "design": design,
-            "batch_size": batch_size,
-            "allocation": allocation,
+            "samples": samples,
+            "reuse": reuse,
+            "target": target,
+            "error": error,
+            "certificate": certificate or None,
         }
         for name, value in given.items():
-            require(
-                value is None, name, "must not be given with reuse", value, "it was chosen when the samples were drawn"
-            )
-        mode, seed = reuse.settings.get("mode", mode), reuse.settings.get("seed", seed)
-    if resolution == -1:
-        resolution = 1000 if mode == "literal" else None
-    choices = Choices(solver, evaluator, design, buffers, batch_size, resolution, allocation, mode)
-    before = 0 if simulator is None else simulator.num_queries
-    try:
-        parts = _reused(reuse, problem) if reuse is not None else _sampled(problem, simulator, samples, seed, choices)
-    except BudgetError as exhausted:
-        drawn = 0 if simulator is None else simulator.num_queries - before
-        return Solution(Status.BUDGET_EXHAUSTED, str(exhausted).rstrip("."), problem, drawn)
-    fixed = None if target is None else np.asarray(target, dtype=np.float64)
-    orders = Orders(dual, feasibility, iterations, 1.0 - delta, error, upper, step_size, fixed, tolerance)
-    settings: dict[str, Any] = {
-        "mode": mode,
-        **parts.names,
-        "dual": dual,
-        "feasibility": feasibility,
-        "seed": seed,
-        "delta": delta,
-        "coreset": parts.design.size,
-        "batches": parts.evaluation_buffer.num_batches,
-    }
-    return finish(problem, parts, orders, settings, progress)
-
-
-def finish(
-    problem: CMDP, parts: Prepared, orders: Orders, settings: dict[str, Any], progress: Progress | None = None
-) -> Solution:
-    """Everything after sampling."""
-    slater = estimate_slater(
-        parts.problem, parts.oracle, lambda policy: parts.interval(policy, orders.confidence), parts.optimum
-    )
-    bent = linearity_residual(parts)
-    if slater.verdict is Verdict.INFEASIBLE and bent <= _BENT:  # bent features refute nothing
-        return _infeasible(problem, parts, slater, settings)
-    steering, outcome, limits = _run(parts, slater, orders, progress)
-    status, message = _status(parts.problem, slater, steering, outcome, limits, orders.feasibility)
-    f = steering.error
-    settings |= {
-        "iterations": len(outcome.steps),
-        "solver_calls": outcome.num_solver_calls,
-        "error": f if math.isfinite(f) else None,
-        "target": steering.target.tolist(),
-    }
-    gap = None
-    if isinstance(steering.dual, ProjectedDescent):
-        settings["upper"] = steering.dual.upper
-        prices = np.mean([s.multipliers for s in outcome.steps], axis=0)
-    else:
-        assert isinstance(steering.dual, ColumnGeneration)
-        gap = steering.dual.gap(outcome.steps) * float(parts.problem.scale[0])
-        prices = np.array(steering.dual.propose(outcome.steps).multipliers)
-        prices = prices if np.all(np.isfinite(prices)) else np.zeros(0)  # no mixture is feasible: there are no prices
-    promise = steering.promise(outcome)
-    if promise is None:
-        message += " (no a-priori guarantee)"
-    remarks = [*parts.remarks, _guarantee_remark(parts.problem, promise, f, orders)]
-    if bent > _BENT:
-        remarks.append(
-            f"the rewards, or the constant 1, are not linear in the features (largest residual {bent:.2g} in utilities): "
-            "estimates carry a bias that no number of samples removes, and the likely ranges do not show it"
+            require(value is None, name, "must not be given with epsilon", value, "leave one of the two out")
+        if simulator is None:
+            raise InputError("simulator", "must be given", None, "pass a GenerativeModel")
+        require(
+            mode == "default" and dual in (None, "column-generation") and buffers == 2,
+            "mode, dual, buffers",
+            "must be the usual ones with epsilon",
+            (mode, dual, buffers),
+            "give a number of samples instead",
         )
-    if np.any((outcome.values < limits.low) | (outcome.values > limits.high)):
-        remarks.append(
-            f"the estimates of {parts.names['evaluator']} carry the bias of its start from zero; the likely ranges are "
-            "corrected for it"
+        return solve_to_accuracy(
+            problem,
+            simulator,
+            epsilon=epsilon,
+            delta=delta,
+            feasibility=feasibility,
+            max_samples=max_samples,
+            seed=seed,
+            progress=progress,
+            solver=solver,
+            evaluator=evaluator,
+            design=design,
+            allocation=allocation,
+            tolerance=tolerance,
         )
-    return Solution(
-        status,
-        message,
+    solution = solve_budget(
         problem,
-        parts.samples,
-        outcome.mixture,
-        float(parts.problem.values_of(outcome.values)[0]),
-        constraint_reports(parts.problem, outcome.values, limits.low, limits.high),
-        tuple(map(float, parts.problem.multipliers_of(prices))) if prices.size else (),
-        member_reports(parts.problem, outcome),
-        gap=None if gap is None or not math.isfinite(gap) else gap,
-        trace=Trace.of(parts.problem, outcome),
-        stationary=stationary_copy(parts, outcome.mixture),
-        remarks=tuple(remarks),
-        settings=settings,
-        prepared=parts,
+        simulator,
+        feasibility=feasibility,
+        samples=_USUAL_SAMPLES if samples is None else samples,
+        delta=delta,
+        seed=seed,
+        mode=mode,
+        reuse=reuse,
+        solver=solver,
+        evaluator=evaluator,
+        design=design,
+        dual=dual,
+        iterations=iterations,
+        error=error,
+        buffers=buffers,
+        batch_size=batch_size,
+        resolution=resolution,
+        allocation=allocation,
+        upper=upper,
+        step_size=step_size,
+        target=target,
+        tolerance=tolerance,
+        progress=progress,
     )
-
-
-def mixture_interval(parts: Prepared, outcome: Outcome, confidence: float) -> Interval:
-    """Limits for the mixture: the weighted sum of its members' limits, as if their errors all pointed one way."""
-    intervals = [parts.interval(p, confidence) for p in outcome.mixture.members]
-    w = outcome.mixture.weights
-    return Interval(w @ np.array([i.low for i in intervals]), w @ np.array([i.high for i in intervals]))
-
-
-def _run(
-    parts: Prepared, slater: Slater, orders: Orders, progress: Progress | None
-) -> tuple[Steering, Outcome, Interval]:
-    """Alg. 1; in strict mode the default dual's target is raised by what the measured limits miss, until they do not."""
-    steering = steer(parts, slater, orders)
-    b = parts.problem.thresholds
-    for _ in range(_MOST_TIGHTENINGS):
-        outcome = run(parts.oracle, steering.dual, _watcher(progress, orders))
-        limits = mixture_interval(parts, outcome, orders.confidence)
-        missing = np.maximum(b - limits.low[1:], 0.0)
-        settled = orders.feasibility == "relaxed" or isinstance(steering.dual, ProjectedDescent) or not np.any(missing)
-        raised = steering.target + 1.02 * missing
-        known = np.array([values for _, values in parts.oracle.columns])
-        if settled or orders.target is not None or solve_master(known, raised) is None:
-            break
-        steering = steer(parts, slater, orders, raised)
-    return steering, outcome, limits
-
-
-def _sampled(problem: CMDP, simulator: GenerativeModel | None, samples: int, seed: int, choices: Choices) -> Prepared:
+    if not certificate:
+        return solution
     if simulator is None:
-        raise InputError("simulator", "must be given", None, "pass a GenerativeModel, or reuse=solution")
-    return prepare(problem, simulator, samples, seed, choices)
-
-
-def _reused(reuse: Solution, problem: CMDP) -> Prepared:
-    if reuse.prepared is None:
-        raise InputError("reuse", "must be a solution that holds its samples", "one without", "solve it first")
-    return reuse.prepared.on(problem)
-
-
-def _status(
-    problem: CMDP, slater: Slater, steering: Steering, outcome: Outcome, limits: Interval, feasibility: Feasibility
-) -> tuple[Status, str]:
-    """The verdict on a finished run, with cause and remedy."""
-    dual = steering.dual
-    if slater.verdict is Verdict.INFEASIBLE:
-        return Status.UNDECIDED, (
-            "no policy found meets the constraints, but the features cannot carry the rewards, so that proves nothing; "
-            "use other features"
-        )
-    if slater.verdict is Verdict.UNDECIDED:
-        return Status.UNDECIDED, (
-            "it is not settled whether any policy meets the constraints: the best constraint value found lies within its "
-            "own error of the threshold; draw more samples or move the threshold"
-        )
-    if isinstance(dual, ProjectedDescent) and dual.saturated(outcome.steps):
-        return Status.UNDECIDED, (
-            f"a multiplier stayed at its cap U = {dual.upper:.3g}, so the dual has not converged; "
-            "raise the cap or the number of samples, or move the threshold"
-        )
-    if feasibility == "strict":
-        missing = problem.thresholds - limits.low[1:]
-        if np.any(missing > 0):
-            name = problem.constraints[int(np.argmax(missing))].name
-            return Status.UNDECIDED, (
-                f"the constraint '{name}' could not be shown to hold strictly: its measured lower limit misses the "
-                "threshold; draw more samples or run more iterations"
-            )
-        return Status.SOLVED, "every constraint holds, by its measured limits"
-    if isinstance(dual, ColumnGeneration):
-        if not dual.feasible(outcome.steps):
-            return Status.UNDECIDED, (
-                "no mixture of the policies found meets the target, although some policy may; draw more samples"
-            )
-        if len(outcome.steps) >= dual.max_columns:
-            return Status.BUDGET_EXHAUSTED, f"the dual did not close its gap in {dual.max_columns} policies"
-        if np.any(outcome.values[1:] < problem.thresholds - 1e-8 * problem.horizon):
-            return Status.SOLVED, "the constraints hold up to the relaxation of the target that was asked for"
-        return Status.SOLVED, "the constraints hold on average over the mixture, by the estimates"
-    short = problem.thresholds - limits.high[1:] - 0.01 * problem.horizon
-    worst = int(np.argmax(short))
-    if short[worst] > 0:
-        return Status.BUDGET_EXHAUSTED, (
-            f"after {len(outcome.steps)} iterations the constraint '{problem.constraints[worst].name}' is still missed, by "
-            "more than its measured limits and a hundredth of the horizon; run more iterations"
-        )
-    return Status.SOLVED, "the constraints hold on average over the mixture, up to the accuracy of the run"
-
-
-def _guarantee_remark(problem: CMDP, promise: Promise | None, f: float, orders: Orders) -> str:
-    if promise is None:
-        size = f"f = {f:.3g} in utilities" if math.isfinite(f) else "no bound on the oracles' error"
-        return f"no a-priori guarantee ({size}): the limits shown are measured, not proved"
-    assumed = (
-        "" if problem.features is None or isinstance(problem.features, OneHot) else " if P is linear in the features"
-    )
-    given = f"with probability {orders.confidence:g}{assumed}"
-    source = given if orders.error is None else "if the oracles err by at most the f given by hand"
-    missed = " and ".join(
-        f"'{c.name}' is missed by at most {v * abs(scale):.4g}"
-        for c, v, scale in zip(problem.constraints, promise.violations, problem.scale[1:], strict=True)
-    )
-    loss = promise.reward_loss * problem.scale[0]
-    return (
-        f"a-priori guarantee, {source}: the reward is within {loss:.4g} of the optimum and {missed} "
-        f"(f = {f:.3g} in utilities)"
-    )
-
-
-def _impossible(problem: CMDP) -> Solution | None:
-    """Thresholds beyond what any policy of bounded rewards can reach need no sample to be refused."""
-    H = problem.horizon
-    beyond = np.flatnonzero(problem.thresholds > H * (1 + 1e-12))
-    if not beyond.size:
-        return None
-    i = int(beyond[0])
-    c, reach = problem.constraints[i], np.full(1 + problem.num_constraints, H)
-    best = float(problem.values_of(reach)[1 + i])
-    threshold = float(problem.user_thresholds()[i])
-    message = (
-        f"no policy can meet '{c.name}' {c.sense} {threshold:.6g}: with its range of values the discounted total "
-        f"{'is at most' if c.sense == '>=' else 'is at least'} {best:.6g}; move the threshold"
-    )
-    return Solution(Status.INFEASIBLE, message, problem, 0, max_slack=-abs(best - threshold))
-
-
-def _infeasible(problem: CMDP, parts: Prepared, slater: Slater, settings: dict[str, Any]) -> Solution:
-    values = problem.values_of(np.concatenate([[0.0], slater.reachable]))
-    rows = [
-        f"'{c.name}' {c.sense} {b:.6g} (the best found: {v:.6g})"
-        for c, b, v in zip(problem.constraints, problem.user_thresholds(), values[1:], strict=True)
-    ]
-    together = " together" if problem.num_constraints > 1 else ""
-    message = f"no policy meets {' and '.join(rows)}{together}, by measured limits; relax a threshold"
-    slack = float((slater.slacks * np.abs(problem.scale[1:])).min())
-    return Solution(
-        Status.INFEASIBLE, message, problem, parts.samples, max_slack=slack, settings=settings, prepared=parts
-    )
-
-
-def _watcher(progress: Progress | None, orders: Orders) -> Callable[[int, Any], None] | None:
-    if progress is None:
-        return None
-    total = orders.iterations if orders.dual == "projected-descent" else 15
-    return lambda done, step: progress("dual iterations", done, max(total, done))
-
-
-def _check(
-    feasibility: str, samples: int, seed: int, iterations: int, delta: float, error: float | None, dual: str
-) -> None:
-    require(
-        feasibility in ("relaxed", "strict"), "feasibility", "must be relaxed or strict", repr(feasibility), "pick one"
-    )
-    require(samples >= 1, "samples", "must be at least 1", samples, "give a number of simulator calls")
-    require(seed >= 0, "seed", "must not be negative", seed, "use 0, 1, 2 …")
-    require(iterations >= 1, "iterations", "must be at least 1", iterations, "use 1000 or more")
-    require(0 < delta < 1, "delta", "must lie in (0, 1)", delta, "0.05 means 95 % confidence")
-    require(error is None or error >= 0, "error", "must not be negative", error, "give the error f of the oracles")
-    if dual not in DUALS:
-        raise InputError("dual", f"must be one of {', '.join(sorted(DUALS))}", repr(dual), "choose one of them")
+        raise InputError("simulator", "must be given for a certificate", None, "pass a GenerativeModel")
+    return certified(solution, simulator, samples=certificate, seed=seed, delta=delta)

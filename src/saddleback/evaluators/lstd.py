@@ -15,6 +15,7 @@ policy evaluation on the estimated model and a_x is the discounted visits of x.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -27,7 +28,7 @@ from saddleback.evaluators.markov_chain import EmpiricalChain
 from saddleback.oracles import Interval
 from saddleback.policy import Policy
 from saddleback.problem import CMDP
-from saddleback.spaces import Array
+from saddleback.spaces import Array, States
 
 
 class _Solved(NamedTuple):
@@ -70,25 +71,39 @@ class LSTD:
         solved = self._solve(problem, buffer, policy, True)
         return solved.influence, solved.at_support
 
-    def _solve(self, problem: CMDP, buffer: Buffer, policy: Policy, with_influence: bool) -> _Solved:
+    def value_function(self, problem: CMDP, buffer: Buffer, policy: Policy) -> Callable[[States], Array]:
+        """V̂ as a function of any states, ``(n, 1+m)``."""
         if buffer.design.operator is None:
-            return self._on_table(problem, buffer, policy, with_influence)
+            V = EmpiricalChain(problem, buffer, policy).values(buffer.utilities(problem))
+            return lambda states: V[states]
+        features, omega = problem.required_features(), self._fitted(problem, buffer, policy)[0]
+        return lambda states: policy.mean_features(features, states) @ omega
+
+    def _fitted(self, problem: CMDP, buffer: Buffer, policy: Policy) -> tuple[Array, Array]:
+        """ω ``(d, 1+m)`` and the matrix I − γBE it solves."""
         features, B, gamma = problem.required_features(), buffer.design.operator, problem.gamma
+        assert B is not None
         diamond = buffer.utilities(problem)  # ◇_C
         E = buffer.average(PolicyValue(policy, np.eye(features.dim)))  # (c, d)
         system = np.eye(features.dim) - gamma * (B @ E)
         try:
-            omega = np.linalg.solve(system, B @ diamond)
+            return np.asarray(np.linalg.solve(system, B @ diamond), dtype=np.float64), system
         except np.linalg.LinAlgError:
             raise NumericalError(
                 f"the LSTD system of {features.dim} features is singular with {buffer.num_samples} samples; "
                 "draw more samples or use ls-pe."
             ) from None
+
+    def _solve(self, problem: CMDP, buffer: Buffer, policy: Policy, with_influence: bool) -> _Solved:
+        if buffer.design.operator is None:
+            return self._on_table(problem, buffer, policy, with_influence)
+        features, B = problem.required_features(), buffer.design.operator
+        omega, system = self._fitted(problem, buffer, policy)
         start = problem.start.weights @ policy.mean_features(features, problem.start.states)  # φ_ρ
         if not with_influence:
             return _Solved(start @ omega, np.zeros(0), np.zeros(0))
         a = B.T @ np.linalg.solve(system.T, start)
-        return _Solved(start @ omega, a, buffer.at_support(PolicyValue(policy, np.asarray(omega, dtype=np.float64))))
+        return _Solved(start @ omega, a, buffer.at_support(PolicyValue(policy, omega)))
 
     def _on_table(self, problem: CMDP, buffer: Buffer, policy: Policy, with_influence: bool) -> _Solved:
         chain = EmpiricalChain(problem, buffer, policy)

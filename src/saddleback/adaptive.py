@@ -1,0 +1,147 @@
+"""Solve to a requested accuracy: grow the buffers until the certificate shows it, and no further.
+
+    round j:   n_j simulator calls in the solve's buffers (those of earlier rounds included), n_j fresh ones for the certificate
+               stop if the certificate, at δ_j = δ/(j(j+1)), shows  gap ≤ ε  and  violation ≤ ε  (strict: V_c ≥ b)
+               n_{j+1} = n_j · (error/ε)^{1/p} within [1.5, 4],   p the rate at which the error has fallen so far
+
+Σ δ_j = δ, so whatever round it stops in, what it shows holds with probability 1 − δ. Certificates are never reused: each is
+made of samples drawn after its policy was frozen. An unmet request is a status, with the best policy so far.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from saddleback.budgeted import Progress, solve_budget
+from saddleback.certification import certified, derived_seed
+from saddleback.certify import Certificate
+from saddleback.errors import require
+from saddleback.problem import CMDP
+from saddleback.simulator import GenerativeModel
+from saddleback.solution import Solution, Status
+from saddleback.steering import Feasibility
+
+_FIRST_SAMPLES, _PER_PAIR = 2_000, 20
+_LEAST_GROWTH, _MOST_GROWTH = 1.5, 4.0
+_RATES = 0.5, 1.0  # an error falls like 1/√n when noise rules it, like 1/n while ranges do
+
+
+@dataclasses.dataclass(frozen=True)
+class _Round:
+    """One round's solution, what it has proved in units of the reward (inf: nothing), and the samples in its buffers."""
+
+    solution: Solution
+    error: float
+    size: int
+
+
+def solve_to_accuracy(
+    problem: CMDP,
+    simulator: GenerativeModel,
+    *,
+    epsilon: float,
+    delta: float,
+    feasibility: Feasibility,
+    max_samples: int,
+    seed: int,
+    progress: Progress | None = None,
+    **parts: Any,
+) -> Solution:
+    """Rounds of solve and certificate until ``epsilon`` (the user's units of the reward) is proved."""
+    require(epsilon > 0, "epsilon", "must be positive", epsilon, "give the accuracy wanted of the discounted total")
+    require(0 < delta < 1, "delta", "must lie in (0, 1)", delta, "0.05 means 95 % confidence")
+    require(max_samples >= 2, "max_samples", "must be at least 2", max_samples, "use 10000000")
+    before, rounds = simulator.num_queries, list[_Round]()
+    size = min(_first_size(problem), max_samples // 2)
+    while True:
+        number = len(rounds) + 1
+        if progress is not None:
+            progress(f"round {number}: samples", simulator.num_queries - before, max_samples)
+        held = rounds[-1].solution if rounds and rounds[-1].solution.prepared is not None else None
+        found = solve_budget(
+            problem, simulator, feasibility=feasibility, samples=size, delta=delta, seed=seed, grow=held, **parts
+        )
+        found = certified(
+            found,
+            simulator,
+            samples=max(1, min(size, max_samples - (simulator.num_queries - before))),
+            seed=derived_seed(seed, number),
+            delta=delta / (number * (number + 1)),
+            allowance=epsilon / float(problem.scale[0]) if feasibility == "relaxed" else 0.0,
+        )
+        rounds.append(_Round(found, _proved_error(found, feasibility), size))
+        if found.status is Status.INFEASIBLE and getattr(found.certificate, "infeasible", False):
+            return _with_total(found, rounds, simulator.num_queries - before, epsilon, delta)
+        if rounds[-1].error <= epsilon:
+            return _met(rounds, simulator.num_queries - before, epsilon, delta)
+        left = max_samples - (simulator.num_queries - before)
+        wanted = math.ceil(size * _growth(rounds, epsilon))
+        size = min(wanted, (left + size) // 2)  # the buffers grow by size − what they hold; the certificate takes size
+        if size < _LEAST_GROWTH * rounds[-1].size and size < wanted:
+            return _unmet(rounds, simulator.num_queries - before, epsilon, delta, max_samples)
+
+
+def _first_size(problem: CMDP) -> int:
+    if problem.features is not None:
+        pairs = 2 * problem.features.dim
+    else:
+        pairs = (problem.num_states or 1) * problem.num_actions
+    return max(_FIRST_SAMPLES, _PER_PAIR * pairs)
+
+
+def _proved_error(found: Solution, feasibility: Feasibility) -> float:
+    """The larger of gap and violation that the certificate leaves possible, in units of the reward."""
+    certificate = found.certificate
+    if not isinstance(certificate, Certificate) or found.mixture is None or certificate.gap is None:
+        return math.inf
+    scale = float(found.problem.scale[0])
+    missed = float(np.max(certificate.violation(found.problem))) * scale
+    if feasibility == "strict":
+        return certificate.gap if certificate.feasible == "certified" else math.inf
+    return max(certificate.gap, missed)
+
+
+def _growth(rounds: list[_Round], epsilon: float) -> float:
+    """By how much the next round must be larger, judging by how the error has fallen."""
+    last = rounds[-1]
+    if not math.isfinite(last.error):
+        return _MOST_GROWTH
+    rate = 0.75
+    if len(rounds) > 1 and math.isfinite(rounds[-2].error):
+        fall = math.log(rounds[-2].error / last.error) / math.log(last.size / rounds[-2].size)
+        rate = min(max(fall, _RATES[0]), _RATES[1])
+    return min(max(1.1 * (last.error / epsilon) ** (1 / rate), _LEAST_GROWTH), _MOST_GROWTH)
+
+
+def _met(rounds: list[_Round], total: int, epsilon: float, delta: float) -> Solution:
+    found = rounds[-1].solution
+    strictly = found.settings["feasibility"] == "strict"
+    held = "every constraint is proved to hold" if strictly else "no constraint is missed by more than was allowed"
+    message = f"proved with probability {1 - delta:g}: the reward is within {epsilon:g} of the optimum, and {held}"
+    done = dataclasses.replace(found, status=Status.SOLVED, message=message)
+    return _with_total(done, rounds, total, epsilon, delta)
+
+
+def _unmet(rounds: list[_Round], total: int, epsilon: float, delta: float, most: int) -> Solution:
+    best = min(rounds, key=lambda r: (r.error, -r.size))
+    found = best.solution
+    shown = f"the best that was proved is {best.error:.4g}" if math.isfinite(best.error) else "nothing was proved"
+    message = (
+        f"an accuracy of {epsilon:g} was not proved within {most:,} simulator calls: {shown}; allow more samples "
+        "or ask for less"
+    )
+    if found.mixture is not None:
+        found = dataclasses.replace(found, status=Status.BUDGET_EXHAUSTED, message=message)
+    return _with_total(found, rounds, total, epsilon, delta)
+
+
+def _with_total(found: Solution, rounds: list[_Round], total: int, epsilon: float, delta: float) -> Solution:
+    settings = {**found.settings, "epsilon": epsilon, "delta": delta, "rounds": [r.size for r in rounds]}
+    certificate = found.certificate
+    if isinstance(certificate, Certificate):
+        certificate = dataclasses.replace(certificate, confidence=1 - delta)
+    return dataclasses.replace(found, samples=total, settings=settings, certificate=certificate)

@@ -1,0 +1,17 @@
+"""Certificates: what fresh samples prove about a frozen policy, and what each statement assumes."""
+
+from saddleback.certify.certificate import Certificate, StartValues
+from saddleback.certify.certifying import Guide, Request, certify_guided, expected_half_widths
+from saddleback.certify.linearity import Finding, LinearityReport, check_linearity
+
+__all__ = [
+    "Certificate",
+    "Finding",
+    "Guide",
+    "LinearityReport",
+    "Request",
+    "StartValues",
+    "certify_guided",
+    "check_linearity",
+    "expected_half_widths",
+]

@@ -1,0 +1,292 @@
+"""Prove from fresh data how good a frozen mixture is: intervals, an upper bound on the optimum, the gap, the verdicts.
+
+    value, constraints    rollouts of the mixture (assume bounded rewards only)                          :mod:`.rollouts`
+    upper bound           dual bound at the run's prices: all pairs (tables), or the coreset (linear)    :mod:`.tabular_bound`
+    gap                   upper bound − lower limit of the value
+    infeasibility         the same bound without the reward, where no policy was found feasible
+
+δ is divided evenly over the 1 + m intervals and the bound, so that all hold together. Baselines, prices, allocation and
+frozen functions come from earlier samples, whose only influence is on the widths. The share of rollouts and of the bound in
+the samples follows the widths that are expected of both: a/√n_1 + b/√n_2 is least for n_1 : n_2 = a^⅔ : b^⅔.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from saddleback.buffer import Buffer, collect, cut
+from saddleback.certify.baselines import fit_baseline
+from saddleback.certify.bound import Bound
+from saddleback.certify.certificate import Certificate, StartValues, user_limits, verdict
+from saddleback.certify.intervals import BY_NAME as INTERVALS
+from saddleback.certify.intervals import Bounds
+from saddleback.certify.linear_bound import LinearPlan, linear_bound, plan_linear
+from saddleback.certify.linearity import LinearityReport, check_linearity, rollout_finding
+from saddleback.certify.rollouts import Rollouts, range_of, roll_out, steps_per_rollout
+from saddleback.certify.tabular_bound import TabularPlan, plan_tabular, tabular_bound
+from saddleback.design import Design
+from saddleback.errors import InputError, require
+from saddleback.evaluators import LSTD
+from saddleback.policy import MixturePolicy
+from saddleback.problem import CMDP
+from saddleback.simulator import GenerativeModel, Stream
+from saddleback.spaces import Array
+
+_LINEARITY_SHARE = 0.1
+_LEAST_ROLLOUTS = 30
+_MOST_STARTS = 16
+
+
+@dataclass(frozen=True)
+class Guide:
+    """What earlier samples suggest: buffers over one coreset, the mixture (None: nothing feasible), and the prices.
+
+    ``sigma`` is the point of the simplex whose bound will be proved; None where there are no prices.
+    """
+
+    problem: CMDP
+    design: Design
+    earlier: Sequence[Buffer]
+    mixture: MixturePolicy | None
+    sigma: Array | None
+
+
+@dataclass(frozen=True)
+class Request:
+    """How a certificate is to be made; ``allowance`` is the violation that counts as feasible, in utilities."""
+
+    samples: int
+    seed: int
+    delta: float = 0.05
+    allowance: float = 0.0
+    interval: str = "betting"
+    check_linearity: bool = True
+
+    def __post_init__(self) -> None:
+        require(
+            self.samples >= 1, "samples", "must be at least 1", self.samples, "give the certificate simulator calls"
+        )
+        require(self.seed >= 0, "seed", "must not be negative", self.seed, "use 0, 1, 2 …")
+        require(0 < self.delta < 1, "delta", "must lie in (0, 1)", self.delta, "0.05 means 95 % confidence")
+        if self.interval not in INTERVALS:
+            known = ", ".join(INTERVALS)
+            raise InputError("interval", f"must be one of {known}", repr(self.interval), "choose one of them")
+
+
+def certify_guided(guide: Guide, model: GenerativeModel, request: Request) -> Certificate:
+    """The certificate, with at most ``request.samples`` simulator calls."""
+    if guide.mixture is None:
+        return _infeasibility(guide, model, request)
+    problem, m, before = guide.problem, guide.problem.num_constraints, model.num_queries
+    part = request.delta / (2 + m)
+    linear = guide.design.operator is not None
+    tested = int(_LINEARITY_SHARE * request.samples) if linear and request.check_linearity else 0
+    baseline = fit_baseline(problem, guide.earlier[-1], guide.mixture)
+    rolled, plan = _shares(guide, request.samples - tested, part)
+    count = _number_of_rollouts(problem.gamma, rolled)
+    rollouts = roll_out(problem, model, guide.mixture, baseline, count, seed=request.seed, stream=Stream.ROLLOUT)
+    intervals = [_interval(rollouts, j, part, request.interval) for j in range(1 + m)]
+    low, high = np.array([i.low for i in intervals]), np.array([i.high for i in intervals])
+    bound = None if plan is None else _bound(guide, model, plan, part, request.seed)
+    report = _linearity(guide, model, request, tested, low, high) if linear else None
+    limits = user_limits(problem, low, high)
+    refuted = report is not None and not report.passed
+    upper = None if bound is None or refuted else bound.on_optimum(problem)
+    top = None if upper is None else float(upper * problem.scale[0] + problem.base[0] * problem.horizon)
+    return Certificate(
+        confidence=1 - request.delta,
+        samples=model.num_queries - before,
+        seed=request.seed,
+        value=limits[0],
+        constraints=limits[1:],
+        upper_bound=top,
+        gap=None if top is None else max(0.0, top - limits[0][0]),
+        feasible=verdict(problem, low[1:], high[1:], request.allowance),
+        allowance=tuple((request.allowance * np.abs(problem.scale[1:])).tolist()),
+        assumes=_assumes(guide, bound),
+        by_start=_by_start(problem, rollouts, request),
+        linearity=report,
+        evidence=_evidence(problem, rollouts, bound, part, request.interval),
+        remarks=_remarks(guide, plan, report),
+        rollout_values=rollouts.values,
+    )
+
+
+def _infeasibility(guide: Guide, model: GenerativeModel, request: Request) -> Certificate:
+    """All samples go to the bound on the room that the constraints leave."""
+    before = model.num_queries
+    plan = _plan(guide, request.samples, request.delta)
+    bound = None if plan is None else _bound(guide, model, plan, request.delta, request.seed)
+    room = None if bound is None else bound.on_slack(guide.problem)
+    return Certificate(
+        confidence=1 - request.delta,
+        samples=model.num_queries - before,
+        seed=request.seed,
+        slack_bound=room,
+        assumes=_assumes(guide, bound),
+        evidence={} if bound is None else {"bound": _bound_numbers(bound)},
+        remarks=_remarks(guide, plan, None),
+    )
+
+
+def _shares(guide: Guide, samples: int, delta: float) -> tuple[int, TabularPlan | LinearPlan | None]:
+    """Samples for the rollouts, and the plan of the bound (None where it cannot be had from so few)."""
+    plan = _plan(guide, samples // 2, delta)
+    if plan is None:
+        return samples, None
+    assert guide.mixture is not None and guide.sigma is not None
+    half = samples / 2 / steps_per_rollout(guide.problem.gamma)
+    a = float(_expected_deviations(guide).max()) * math.sqrt(2 * math.log(2 / delta) / half)
+    b = plan.expected_excess / max(float(guide.sigma[0]), 1e-12)
+    share = a ** (2 / 3) / (a ** (2 / 3) + b ** (2 / 3)) if a + b > 0 else 0.5
+    rolled = int(samples * min(0.8, max(0.25, share)))
+    return rolled, _plan(guide, samples - rolled, delta)
+
+
+def _plan(guide: Guide, samples: int, delta: float) -> TabularPlan | LinearPlan | None:
+    if guide.sigma is None or samples < 4 * guide.design.size:
+        return None
+    if guide.design.operator is None:
+        return plan_tabular(guide.problem, guide.earlier[-1], guide.sigma, samples, delta)
+    return plan_linear(guide.problem, guide.design, list(guide.earlier), guide.sigma, samples, delta)
+
+
+def _bound(guide: Guide, model: GenerativeModel, plan: TabularPlan | LinearPlan, delta: float, seed: int) -> Bound:
+    problem, design = guide.problem, guide.design
+    drawn = collect(model, problem, design, plan.counts, seed=seed, stream=Stream.CERTIFICATE)
+    fresh = cut(drawn, problem, design, 1)
+    if isinstance(plan, TabularPlan):
+        return tabular_bound(problem, fresh, plan, delta)
+    return linear_bound(problem, fresh, plan, delta)
+
+
+def expected_half_widths(guide: Guide, samples: int, delta: float) -> Array:
+    """What the intervals of a certificate of that many samples are expected to be, in utilities ``(1+m,)``."""
+    part, gamma = delta / (2 + guide.problem.num_constraints), guide.problem.gamma
+    assert guide.mixture is not None
+    baseline = fit_baseline(guide.problem, guide.earlier[-1], guide.mixture)
+    tested = int(_LINEARITY_SHARE * samples) if guide.design.operator is not None else 0
+    n = _number_of_rollouts(gamma, _shares(guide, samples - tested, part)[0])
+    L, span = math.log(2 / part), range_of(gamma, baseline)
+    return np.asarray(_expected_deviations(guide) * math.sqrt(2 * L / n) + 0.75 * (span[1] - span[0]) * L / n)
+
+
+def _expected_deviations(guide: Guide) -> Array:
+    """Standard deviation of one rollout ``(1+m,)``: the spread of V̂ at the pairs that the heaviest member visits."""
+    problem, buffer = guide.problem, guide.earlier[-1]
+    assert guide.mixture is not None
+    member = guide.mixture.members[int(np.argmax(guide.mixture.weights))]
+    a, V = LSTD().influence_and_values(problem, buffer, member)
+    variance = np.maximum(buffer.average(V**2) - buffer.average(V) ** 2, 0.0)
+    step = (np.abs(a) @ variance) / max(float(np.abs(a).sum()), 1e-12)
+    gamma = problem.gamma
+    return np.sqrt(gamma**2 * step / (1 - gamma**1.5)) if gamma > 0 else np.zeros(len(step))
+
+
+def _number_of_rollouts(gamma: float, steps: int) -> int:
+    """As many as cost no more than ``steps``, but for a deviation of four standard errors."""
+    each = steps_per_rollout(gamma)
+    n = steps / each
+    return max(1, int(n - 4 * math.sqrt(n)) if n > 64 else int(n / 2))
+
+
+def _interval(rollouts: Rollouts, column: int, delta: float, method: str) -> Bounds:
+    z = rollouts.values[:, column]
+    low, high = INTERVALS[method](z, float(rollouts.low[column]), float(rollouts.high[column]), delta)
+    H = float(rollouts.horizon)
+    low, high = low + float(rollouts.tail_low[column]), high + float(rollouts.tail_high[column])
+    return Bounds(min(max(low, 0.0), H), min(max(high, 0.0), H))
+
+
+def _linearity(
+    guide: Guide, model: GenerativeModel, request: Request, samples: int, low: Array, high: Array
+) -> LinearityReport:
+    problem = guide.problem
+    report = check_linearity(problem, guide.design, model, samples=samples, seed=request.seed, delta=request.delta)
+    assert guide.mixture is not None
+    buffer, w = guide.earlier[-1], guide.mixture.weights
+    fitted = w @ np.array([LSTD().evaluate(problem, buffer, p) for p in guide.mixture.members])
+    confidence = 1 - request.delta / (10 * (1 + problem.num_constraints))  # the fit's own error, by the central limit
+    widths = np.array([np.ptp(LSTD().interval(problem, buffer, p, confidence), axis=0) for p in guide.mixture.members])
+    (lows, highs), scale = np.array(user_limits(problem, low, high)).T, np.abs(problem.scale)
+    agreed = rollout_finding(problem, problem.values_of(fitted), lows, highs, scale * (w @ widths) / 2)
+    return report.joined(agreed)
+
+
+def _by_start(problem: CMDP, rollouts: Rollouts, request: Request) -> tuple[StartValues, ...]:
+    """Limits for the heaviest start states, together at 1 − δ among themselves."""
+    starts = np.argsort(-problem.start.weights, kind="stable")[:_MOST_STARTS]
+    starts = starts[[int((rollouts.starts == s).sum()) >= _LEAST_ROLLOUTS for s in starts]]
+    if len(problem.start.weights) == 1 or not len(starts):
+        return ()
+    m, out = problem.num_constraints, []
+    delta = request.delta / (len(starts) * (1 + m))
+    for s in starts:
+        alone = rollouts.from_start(int(s))
+        intervals = [_interval(alone, j, delta, request.interval) for j in range(1 + m)]
+        limits = user_limits(problem, np.array([i.low for i in intervals]), np.array([i.high for i in intervals]))
+        state, weight = problem.start.states[s], float(problem.start.weights[s])
+        out.append(StartValues(state, weight, len(alone.gains), limits[0], limits[1:]))
+    return tuple(out)
+
+
+def _assumes(guide: Guide, bound: Bound | None) -> dict[str, str]:
+    bounded = "rewards and constraint signals within their declared ranges, independent simulator calls"
+    out = {"value": bounded, "constraints": bounded}
+    if bound is None:
+        return out
+    linear = guide.design.operator is not None
+    needs = bounded + ("; transition probabilities linear in the features" if linear else "")
+    if linear and not guide.design.complete:
+        needs += "; leverages beyond the candidate pairs no larger than on them"
+    return {**out, "upper_bound": needs, "gap": needs}
+
+
+def _evidence(problem: CMDP, rollouts: Rollouts, bound: Bound | None, delta: float, method: str) -> dict[str, Any]:
+    z = rollouts.values
+    out: dict[str, Any] = {
+        "rollouts": {
+            "number": len(z),
+            "steps": rollouts.steps,
+            "method": method,
+            "delta_of_each": delta,
+            "mean": z.mean(axis=0).tolist(),
+            "variance": z.var(axis=0).tolist(),
+            "low": rollouts.low.tolist(),
+            "high": rollouts.high.tolist(),
+            "tail": [rollouts.tail_low.tolist(), rollouts.tail_high.tolist()],
+            "by_member": np.bincount(rollouts.members).tolist(),
+        }
+    }
+    if bound is not None:
+        out["bound"] = _bound_numbers(bound)
+        out["bound"]["thresholds"] = problem.thresholds.tolist()
+    return out
+
+
+def _bound_numbers(bound: Bound) -> dict[str, Any]:
+    return {
+        "kind": bound.kind,
+        "sigma": bound.sigma.tolist(),
+        "value": bound.value,
+        "estimate": bound.estimate,
+        "delta": bound.delta,
+        "samples": bound.samples,
+    }
+
+
+def _remarks(guide: Guide, plan: TabularPlan | LinearPlan | None, report: LinearityReport | None) -> tuple[str, ...]:
+    out = []
+    if guide.sigma is None:
+        out.append("no bound on the optimum: the run has no prices for its constraints")
+    elif plan is None:
+        out.append(f"no bound on the optimum: {guide.design.size} pairs need more samples than there are")
+    if report is not None and not report.passed:
+        failed = "; ".join(f.meaning for f in report.failures)
+        out.append(f"no bound on the optimum: the problem is not linear in its features ({failed})")
+    return tuple(out)
