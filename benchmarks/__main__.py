@@ -10,11 +10,15 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import design, exact_solve, literal_loop, ls_mdvi, trade_off
+from benchmarks import design, exact_solve, literal_loop, ls_mdvi, rollout_steps, trade_off
 
 
 def main() -> int:
-    rows = [row for module in (literal_loop, ls_mdvi, trade_off, design, exact_solve) for row in module.rows()]
+    rows = [
+        row
+        for module in (literal_loop, ls_mdvi, trade_off, rollout_steps, design, exact_solve)
+        for row in module.rows()
+    ]
     table = Table(title="Ratios (smaller is better)")
     for column in ("what", "floor", "aim", "measured", "ours, s", "reference, s"):
         table.add_column(column)

@@ -26,7 +26,13 @@ from saddleback.certify.certificate import Certificate, StartValues, user_limits
 from saddleback.certify.intervals import BY_NAME as INTERVALS
 from saddleback.certify.intervals import Bounds
 from saddleback.certify.linear_bound import LinearPlan, linear_bound, plan_linear
-from saddleback.certify.linearity import LinearityReport, check_linearity, rollout_finding
+from saddleback.certify.linearity import (
+    LinearityReport,
+    check_linearity,
+    constant_finding,
+    rollout_finding,
+    signal_findings,
+)
 from saddleback.certify.rollouts import Rollouts, range_of, roll_out, steps_per_rollout
 from saddleback.certify.tabular_bound import TabularPlan, plan_tabular, tabular_bound
 from saddleback.design import Design
@@ -38,8 +44,10 @@ from saddleback.simulator import GenerativeModel, Stream
 from saddleback.spaces import Array
 
 _LINEARITY_SHARE = 0.1
+_HELD_OUT = 20
 _LEAST_ROLLOUTS = 30
 _MOST_STARTS = 16
+_DRAFT_STEPS = 4
 
 
 @dataclass(frozen=True)
@@ -85,9 +93,10 @@ def certify_guided(guide: Guide, model: GenerativeModel, request: Request) -> Ce
     problem, m, before = guide.problem, guide.problem.num_constraints, model.num_queries
     part = request.delta / (2 + m)
     linear = guide.design.operator is not None
-    tested = int(_LINEARITY_SHARE * request.samples) if linear and request.check_linearity else 0
+    tested = _samples_for_linearity(guide.design, request.samples) if request.check_linearity else 0
     baseline = fit_baseline(problem, guide.earlier[-1], guide.mixture)
-    rolled, plan = _shares(guide, request.samples - tested, part)
+    rolled = _share_of_rollouts(guide, request.samples - tested, part)
+    plan = _plan(guide, request.samples - tested - rolled, part)
     count = _number_of_rollouts(problem.gamma, rolled)
     rollouts = roll_out(problem, model, guide.mixture, baseline, count, seed=request.seed, stream=Stream.ROLLOUT)
     intervals = [_interval(rollouts, j, part, request.interval) for j in range(1 + m)]
@@ -134,25 +143,25 @@ def _infeasibility(guide: Guide, model: GenerativeModel, request: Request) -> Ce
     )
 
 
-def _shares(guide: Guide, samples: int, delta: float) -> tuple[int, TabularPlan | LinearPlan | None]:
-    """Samples for the rollouts, and the plan of the bound (None where it cannot be had from so few)."""
-    plan = _plan(guide, samples // 2, delta)
-    if plan is None:
-        return samples, None
-    assert guide.mixture is not None and guide.sigma is not None
+def _share_of_rollouts(guide: Guide, samples: int, delta: float) -> int:
+    """How many of the samples the rollouts get; all of them where there can be no bound."""
+    draft = _plan(guide, samples // 2, delta, draft=True)
+    if draft is None:
+        return samples
+    assert guide.sigma is not None
     half = samples / 2 / steps_per_rollout(guide.problem.gamma)
     a = float(_expected_deviations(guide).max()) * math.sqrt(2 * math.log(2 / delta) / half)
-    b = plan.expected_excess / max(float(guide.sigma[0]), 1e-12)
+    b = draft.expected_excess / max(float(guide.sigma[0]), 1e-12)
     share = a ** (2 / 3) / (a ** (2 / 3) + b ** (2 / 3)) if a + b > 0 else 0.5
-    rolled = int(samples * min(0.8, max(0.25, share)))
-    return rolled, _plan(guide, samples - rolled, delta)
+    return int(samples * min(0.8, max(0.25, share)))
 
 
-def _plan(guide: Guide, samples: int, delta: float) -> TabularPlan | LinearPlan | None:
+def _plan(guide: Guide, samples: int, delta: float, draft: bool = False) -> TabularPlan | LinearPlan | None:
     if guide.sigma is None or samples < 4 * guide.design.size:
         return None
     if guide.design.operator is None:
-        return plan_tabular(guide.problem, guide.earlier[-1], guide.sigma, samples, delta)
+        steps = {"steps": _DRAFT_STEPS} if draft else {}
+        return plan_tabular(guide.problem, guide.earlier[-1], guide.sigma, samples, delta, **steps)
     return plan_linear(guide.problem, guide.design, list(guide.earlier), guide.sigma, samples, delta)
 
 
@@ -170,8 +179,8 @@ def expected_half_widths(guide: Guide, samples: int, delta: float) -> Array:
     part, gamma = delta / (2 + guide.problem.num_constraints), guide.problem.gamma
     assert guide.mixture is not None
     baseline = fit_baseline(guide.problem, guide.earlier[-1], guide.mixture)
-    tested = int(_LINEARITY_SHARE * samples) if guide.design.operator is not None else 0
-    n = _number_of_rollouts(gamma, _shares(guide, samples - tested, part)[0])
+    tested = _samples_for_linearity(guide.design, samples)
+    n = _number_of_rollouts(gamma, _share_of_rollouts(guide, samples - tested, part))
     L, span = math.log(2 / part), range_of(gamma, baseline)
     return np.asarray(_expected_deviations(guide) * math.sqrt(2 * L / n) + 0.75 * (span[1] - span[0]) * L / n)
 
@@ -203,11 +212,23 @@ def _interval(rollouts: Rollouts, column: int, delta: float, method: str) -> Bou
     return Bounds(min(max(low, 0.0), H), min(max(high, 0.0), H))
 
 
+def _samples_for_linearity(design: Design, samples: int) -> int:
+    """A tenth; nothing where tables assume no linearity or where it would be too few to say anything."""
+    share = int(_LINEARITY_SHARE * samples)
+    return share if design.operator is not None and share >= 8 * (_HELD_OUT + design.size) else 0
+
+
 def _linearity(
     guide: Guide, model: GenerativeModel, request: Request, samples: int, low: Array, high: Array
 ) -> LinearityReport:
     problem = guide.problem
-    report = check_linearity(problem, guide.design, model, samples=samples, seed=request.seed, delta=request.delta)
+    if samples:
+        report = check_linearity(
+            problem, guide.design, model, samples=samples, seed=request.seed, delta=request.delta, num_pairs=_HELD_OUT
+        )
+    else:
+        exact = (*signal_findings(problem, guide.design), constant_finding(problem, guide.design))
+        report = LinearityReport(True, exact, 0, request.delta)
     assert guide.mixture is not None
     buffer, w = guide.earlier[-1], guide.mixture.weights
     fitted = w @ np.array([LSTD().evaluate(problem, buffer, p) for p in guide.mixture.members])

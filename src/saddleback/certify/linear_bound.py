@@ -38,7 +38,10 @@ _BY_SPREAD = 0.5  # share of the samples that follow the variance of V; the rest
 
 @dataclass(frozen=True)
 class LinearPlan:
-    """σ, the samples of each pair ``(c,)``, θ̃ ``(d,)``, the range V is cut to, and the guessed spread of V at each pair."""
+    """σ, the samples of each pair ``(c,)``, θ̃ ``(d,)``, the range V is cut to, and the guessed spread of V at each pair.
+
+    ``estimate`` is the optimum that the earlier samples suggest, without optimism.
+    """
 
     sigma: Array
     counts: NDArray[np.int64]
@@ -46,6 +49,7 @@ class LinearPlan:
     low: float
     high: float
     spread: Array
+    estimate: float
     expected_excess: float
 
 
@@ -57,6 +61,7 @@ def plan_linear(
     goal = math.log(2 * design.size / delta)
     box = _mean_rewards(problem, earlier) @ sigma
     theta = _value_iteration(problem, design, earlier, box)
+    estimate = at_start(problem, np.clip(features.maximum(problem.start.states, theta), 0.0, H))
     for _ in range(_ROUNDS):
         known = features.maximum(_known_states(problem, earlier), theta)
         low, high = max(0.0, float(known.min())), min(H, float(known.max()))
@@ -67,7 +72,7 @@ def plan_linear(
         counts = np.maximum(2, (total * share).astype(np.int64))
         w = gamma * expected_width(spread, counts, goal, high - low)
         theta = _value_iteration(problem, design, earlier, box + w, theta)
-    return LinearPlan(sigma, counts, theta, low, high, spread, H * design.lebesgue * float(w.max()))
+    return LinearPlan(sigma, counts, theta, low, high, spread, estimate, H * design.lebesgue * float(w.max()))
 
 
 def linear_bound(problem: CMDP, fresh: Buffer, plan: LinearPlan, delta: float) -> Bound:
@@ -83,8 +88,8 @@ def linear_bound(problem: CMDP, fresh: Buffer, plan: LinearPlan, delta: float) -
     w = gamma * (upper - lower) / 2 + reward_widths(problem, fresh, plan.sigma, delta / 2)
     q = fresh.utilities(problem) @ plan.sigma + gamma * (upper + lower) / 2
     worst = _worst_residual(problem, design, np.asarray(design.operator @ q), w, plan)
-    estimate = at_start(problem, _cut(problem, problem.start.states, plan))
-    return Bound(plan.sigma, min(H, estimate + H * worst), estimate, KIND, delta, fresh.num_samples)
+    value = at_start(problem, _cut(problem, problem.start.states, plan)) + H * worst
+    return Bound(plan.sigma, min(H, value), plan.estimate, KIND, delta, fresh.num_samples)
 
 
 def _worst_residual(problem: CMDP, design: Design, theta: Array, w: Array, plan: LinearPlan) -> float:

@@ -46,6 +46,7 @@ _ROUNDS = 12
 _ALLOCATION_STEPS = 16
 _FLOOR = 0.15  # share of the samples that every pair gets alike
 _OPTIMISM = 1.5  # c
+_ROUGHLY = 1e-4  # of H: accuracy of value iteration where only the plan depends on it
 
 
 @dataclass(frozen=True)
@@ -60,19 +61,21 @@ class TabularPlan:
     expected_excess: float
 
 
-def plan_tabular(problem: CMDP, earlier: Buffer, sigma: Array, total: int, delta: float) -> TabularPlan:
-    """Allocation, frozen function and stakes from an earlier buffer over all pairs."""
+def plan_tabular(
+    problem: CMDP, earlier: Buffer, sigma: Array, total: int, delta: float, steps: int = _ALLOCATION_STEPS
+) -> TabularPlan:
+    """Allocation (in ``steps`` steps), frozen function and stakes from an earlier buffer over all pairs."""
     S, A = earlier.tabular_shape(problem)
     goal, H, gamma = math.log(3 * S * A / delta), problem.horizon, problem.gamma
     box = earlier.utilities(problem) @ sigma
-    plain = V = _value_iteration(problem, earlier, box)
+    plain = V = _value_iteration(problem, earlier, box, accuracy=_ROUGHLY)
     base = at_start(problem, plain[problem.start.states])
     n = equal = np.full(S * A, total / (S * A))
     best, excess, visits = (math.inf, equal), 0.0, np.zeros(S * A)
-    for _ in range(_ALLOCATION_STEPS):
+    for _ in range(steps):
         spread, D = _spread(earlier, V), min(H, float(np.ptp(plain)) + 2 * excess)
         w = gamma * expected_width(spread, n, goal, D)
-        V = _value_iteration(problem, earlier, box + w, V)
+        V = _value_iteration(problem, earlier, box + w, V, _ROUGHLY)
         excess = at_start(problem, V[problem.start.states]) - base
         best = min(best, (excess, n), key=lambda pair: pair[0])
         Q = (box + w + gamma * earlier.average(V[earlier.support])).reshape(S, A)
@@ -145,14 +148,16 @@ def _best(problem: CMDP, Q: Array) -> Array:
     return Q.reshape(-1, problem.num_actions).max(axis=1)
 
 
-def _value_iteration(problem: CMDP, buffer: Buffer, reward: Array, V: Array | None = None) -> Array:
-    """The fixed point of min(H, max_a(reward + γP̂V)) over all states, ``(S,)``, up to 1e-7·H."""
+def _value_iteration(
+    problem: CMDP, buffer: Buffer, reward: Array, V: Array | None = None, accuracy: float = 1e-7
+) -> Array:
+    """The fixed point of min(H, max_a(reward + γP̂V)) over all states, ``(S,)``, up to ``accuracy``·H."""
     gamma, H, P, support = problem.gamma, problem.horizon, buffer.empirical_model(), buffer.support
     V = np.minimum(_best(problem, reward) * H, H) if V is None else V
     for _ in range(_SWEEPS):
         new = np.minimum(_best(problem, reward + gamma * (P @ V[support])), H)
         change, V = float(np.abs(new - V).max()), new
-        if gamma * change <= 1e-7:
+        if gamma * change <= accuracy:
             break
     return V
 
