@@ -1,10 +1,12 @@
 """Solve to a requested accuracy: grow the buffers until the certificate shows it, and no further.
 
-    round j:   n_j simulator calls in the solve's buffers (those of earlier rounds included), n_j fresh ones for the certificate
-               stop if the certificate, at δ_j = δ/(j(j+1)), shows  gap ≤ ε  and  violation ≤ ε  (strict: V_c ≥ b)
-               n_{j+1} = n_j · (error/ε)^{1/p} within [1.5, 4],   p the rate at which the error has fallen so far
+    round j:   n_j simulator calls in the solve's buffers, those of earlier rounds included
+               e_j = the error that a certificate of n_j fresh samples is expected to show (it costs nothing to ask)
+               if e_j is near ε or below:  draw it, at δ_i = δ/(i(i+1)) for the i-th one drawn;
+                                           stop if it shows  gap ≤ ε  and  violation ≤ ε  (strict: V_c ≥ b)
+               n_{j+1} = n_j · (error/ε)^{1/p} within [1.5, 8],   p the rate at which the error falls
 
-Σ δ_j = δ, so whatever round it stops in, what it shows holds with probability 1 − δ. Certificates are never reused: each is
+Σ δ_i = δ, so whatever round it stops in, what it shows holds with probability 1 − δ. Certificates are never reused: each is
 made of samples drawn after its policy was frozen. An unmet request is a status, with the best policy so far.
 """
 
@@ -17,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from saddleback.budgeted import Progress, solve_budget
-from saddleback.certification import certified, derived_seed
-from saddleback.certify import Certificate
+from saddleback.certification import certified, derived_seed, guide_of
+from saddleback.certify import Certificate, expect
 from saddleback.errors import require
 from saddleback.problem import CMDP
 from saddleback.simulator import GenerativeModel
@@ -26,17 +28,19 @@ from saddleback.solution import Solution, Status
 from saddleback.steering import Feasibility
 
 _FIRST_SAMPLES, _PER_PAIR = 2_000, 20
-_LEAST_GROWTH, _MOST_GROWTH = 1.5, 4.0
+_LEAST_GROWTH, _MOST_GROWTH = 1.5, 8.0
 _RATES = 0.5, 1.0  # an error falls like 1/√n when noise rules it, like 1/n while ranges do
+_NEAR = 1.1  # an expected error up to this many times ε is worth a certificate
 
 
 @dataclasses.dataclass(frozen=True)
 class _Round:
-    """One round's solution, what it has proved in units of the reward (inf: nothing), and the samples in its buffers."""
+    """One round: its solution, the error in units of the reward that it has proved or may hope to (inf: none), its size."""
 
     solution: Solution
     error: float
     size: int
+    proved: bool
 
 
 def solve_to_accuracy(
@@ -58,26 +62,33 @@ def solve_to_accuracy(
     before, rounds = simulator.num_queries, list[_Round]()
     size = min(_first_size(problem), max_samples // 2)
     while True:
-        number = len(rounds) + 1
         if progress is not None:
-            progress(f"round {number}: samples", simulator.num_queries - before, max_samples)
+            progress(f"round {len(rounds) + 1}: samples", simulator.num_queries - before, max_samples)
         held = rounds[-1].solution if rounds and rounds[-1].solution.prepared is not None else None
         found = solve_budget(
             problem, simulator, feasibility=feasibility, samples=size, delta=delta, seed=seed, grow=held, **parts
         )
-        found = certified(
-            found,
-            simulator,
-            samples=max(1, min(size, max_samples - (simulator.num_queries - before))),
-            seed=derived_seed(seed, number),
-            delta=delta / (number * (number + 1)),
-            allowance=epsilon / float(problem.scale[0]) if feasibility == "relaxed" else 0.0,
-        )
-        rounds.append(_Round(found, _proved_error(found, feasibility), size))
-        if found.status is Status.INFEASIBLE and getattr(found.certificate, "infeasible", False):
-            return _with_total(found, rounds, simulator.num_queries - before, epsilon, delta)
-        if rounds[-1].error <= epsilon:
-            return _met(rounds, simulator.num_queries - before, epsilon, delta)
+        left = max_samples - (simulator.num_queries - before)
+        drawn = 1 + sum(r.proved for r in rounds)
+        level, allowed = delta / (drawn * (drawn + 1)), epsilon if feasibility == "relaxed" else 0.0
+        hope = _expected_error(found, min(size, left), level)
+        last = (left + size) // 2 < _LEAST_GROWTH * size  # there will be no larger round
+        if _NEAR * epsilon < hope < math.inf and not last:
+            rounds.append(_Round(found, hope, size, False))
+        else:
+            found = certified(
+                found,
+                simulator,
+                samples=max(1, min(size, left)),
+                seed=derived_seed(seed, len(rounds) + 1),
+                delta=level,
+                allowance=allowed / float(problem.scale[0]),
+            )
+            rounds.append(_Round(found, _proved_error(found, feasibility), size, True))
+            if found.status is Status.INFEASIBLE and getattr(found.certificate, "infeasible", False):
+                return _with_total(found, rounds, simulator.num_queries - before, epsilon, delta)
+            if rounds[-1].error <= epsilon:
+                return _met(rounds, simulator.num_queries - before, epsilon, delta)
         left = max_samples - (simulator.num_queries - before)
         wanted = math.ceil(size * _growth(rounds, epsilon))
         size = min(wanted, (left + size) // 2)  # the buffers grow by size − what they hold; the certificate takes size
@@ -91,6 +102,14 @@ def _first_size(problem: CMDP) -> int:
     else:
         pairs = (problem.num_states or 1) * problem.num_actions
     return max(_FIRST_SAMPLES, _PER_PAIR * pairs)
+
+
+def _expected_error(found: Solution, samples: int, delta: float) -> float:
+    """The error that a certificate may be hoped to show, in units of the reward; inf where nothing can be foreseen."""
+    if found.mixture is None or found.prepared is None:
+        return math.inf
+    widths, gap = expect(guide_of(found), samples, delta)
+    return max(gap, float(widths[1:].max())) * float(found.problem.scale[0])
 
 
 def _proved_error(found: Solution, feasibility: Feasibility) -> float:
@@ -109,10 +128,11 @@ def _growth(rounds: list[_Round], epsilon: float) -> float:
     """By how much the next round must be larger, judging by how the error has fallen."""
     last = rounds[-1]
     if not math.isfinite(last.error):
-        return _MOST_GROWTH
+        return _MOST_GROWTH / 2
     rate = 0.75
-    if len(rounds) > 1 and math.isfinite(rounds[-2].error):
-        fall = math.log(rounds[-2].error / last.error) / math.log(last.size / rounds[-2].size)
+    alike = [r for r in rounds if r.proved == last.proved and math.isfinite(r.error)]
+    if len(alike) > 1 and alike[-2].error > last.error:
+        fall = math.log(alike[-2].error / last.error) / math.log(last.size / alike[-2].size)
         rate = min(max(fall, _RATES[0]), _RATES[1])
     return min(max(1.1 * (last.error / epsilon) ** (1 / rate), _LEAST_GROWTH), _MOST_GROWTH)
 
@@ -127,9 +147,10 @@ def _met(rounds: list[_Round], total: int, epsilon: float, delta: float) -> Solu
 
 
 def _unmet(rounds: list[_Round], total: int, epsilon: float, delta: float, most: int) -> Solution:
-    best = min(rounds, key=lambda r: (r.error, -r.size))
+    best = min(rounds, key=lambda r: (not r.proved, r.error, -r.size))
     found = best.solution
-    shown = f"the best that was proved is {best.error:.4g}" if math.isfinite(best.error) else "nothing was proved"
+    proved = best.proved and math.isfinite(best.error)
+    shown = f"the best that was proved is {best.error:.4g}" if proved else "nothing was proved"
     message = (
         f"an accuracy of {epsilon:g} was not proved within {most:,} simulator calls: {shown}; allow more samples "
         "or ask for less"

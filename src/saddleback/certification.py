@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from saddleback.budgeted import finish
-from saddleback.certify import Certificate, Guide, Request, certify_guided, expected_half_widths
+from saddleback.certify import Certificate, Guide, Request, certify_guided, expect
 from saddleback.columns import upper_bound
 from saddleback.errors import InputError
 from saddleback.oracles import simplex_point
@@ -129,7 +129,7 @@ def derived_seed(seed: int, round_number: int) -> int:
 
 def _with_room(solution: Solution, samples: int, delta: float) -> Solution:
     """Raise the target above b by what the rollouts are expected to need."""
-    widths = expected_half_widths(guide_of(solution), samples, delta / 2)[1:]
+    widths = expect(guide_of(solution), samples, delta / 2).half_widths[1:]
     b = solution.problem.thresholds
     target = np.maximum(np.asarray(solution.settings["target"]), b + _ROOM * widths)
     if np.all(target <= np.asarray(solution.settings["target"]) + 1e-12):

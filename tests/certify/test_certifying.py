@@ -10,7 +10,7 @@ import pytest
 
 from saddleback import Constraint, InputError, issue_certificate, solve, zoo
 from saddleback.certification import guide_of
-from saddleback.certify import Certificate, Request, certify_guided, expected_half_widths
+from saddleback.certify import Certificate, Request, certify_guided, expect
 from saddleback.exact import mixture_values
 from saddleback.exact.values import state_values
 from saddleback.solution import Solution, Status
@@ -136,10 +136,11 @@ def test_values_by_start_state() -> None:
 def test_widths_are_foreseen() -> None:
     solution = solved("queue", certificate=0)
     guide = guide_of(solution)
-    expected = expected_half_widths(guide, 200_000, 0.05)
+    expected, gap = expect(guide, 200_000, 0.05)
     c = certify_guided(guide, zoo.make("queue").simulator, Request(200_000, 3))
     got = np.array([(high - low) / 2 for low, high in [c.value, *c.constraints]]) / np.abs(solution.problem.scale)
     assert np.all(got <= 2 * expected) and np.all(expected <= 2 * got)
+    assert 0.4 <= c.gap / float(solution.problem.scale[0]) / gap <= 2.5
 
 
 def test_few_samples_say_little_but_never_fail() -> None:

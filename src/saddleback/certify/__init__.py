@@ -1,11 +1,12 @@
 """Certificates: what fresh samples prove about a frozen policy, and what each statement assumes."""
 
 from saddleback.certify.certificate import Certificate, StartValues
-from saddleback.certify.certifying import Guide, Request, certify_guided, expected_half_widths
+from saddleback.certify.certifying import Expected, Guide, Request, certify_guided, expect
 from saddleback.certify.linearity import Finding, LinearityReport, check_linearity
 
 __all__ = [
     "Certificate",
+    "Expected",
     "Finding",
     "Guide",
     "LinearityReport",
@@ -13,5 +14,5 @@ __all__ = [
     "StartValues",
     "certify_guided",
     "check_linearity",
-    "expected_half_widths",
+    "expect",
 ]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -174,15 +174,26 @@ def _bound(guide: Guide, model: GenerativeModel, plan: TabularPlan | LinearPlan,
     return linear_bound(problem, fresh, plan, delta)
 
 
-def expected_half_widths(guide: Guide, samples: int, delta: float) -> Array:
-    """What the intervals of a certificate of that many samples are expected to be, in utilities ``(1+m,)``."""
-    part, gamma = delta / (2 + guide.problem.num_constraints), guide.problem.gamma
+class Expected(NamedTuple):
+    """What a certificate is expected to show: half-widths of the intervals ``(1+m,)`` and the gap, in utilities."""
+
+    half_widths: Array
+    gap: float
+
+
+def expect(guide: Guide, samples: int, delta: float) -> Expected:
+    """What a certificate of that many samples is expected to show; no sample is drawn."""
+    problem, part = guide.problem, delta / (2 + guide.problem.num_constraints)
     assert guide.mixture is not None
-    baseline = fit_baseline(guide.problem, guide.earlier[-1], guide.mixture)
-    tested = _samples_for_linearity(guide.design, samples)
-    n = _number_of_rollouts(gamma, _share_of_rollouts(guide, samples - tested, part))
-    L, span = math.log(2 / part), range_of(gamma, baseline)
-    return np.asarray(_expected_deviations(guide) * math.sqrt(2 * L / n) + 0.75 * (span[1] - span[0]) * L / n)
+    left = samples - _samples_for_linearity(guide.design, samples)
+    rolled = _share_of_rollouts(guide, left, part)
+    n, L = _number_of_rollouts(problem.gamma, rolled), math.log(2 / part)
+    low, high = range_of(problem.gamma, fit_baseline(problem, guide.earlier[-1], guide.mixture))
+    widths = np.asarray(_expected_deviations(guide) * math.sqrt(2 * L / n) + 0.75 * (high - low) * L / n)
+    plan = _plan(guide, left - rolled, part, draft=True)
+    if plan is None or guide.sigma is None or guide.sigma[0] == 0:
+        return Expected(widths, math.inf)
+    return Expected(widths, float(widths[0]) + plan.expected_excess / float(guide.sigma[0]))
 
 
 def _expected_deviations(guide: Guide) -> Array:

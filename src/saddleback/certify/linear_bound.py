@@ -79,7 +79,8 @@ def linear_bound(problem: CMDP, fresh: Buffer, plan: LinearPlan, delta: float) -
     """The bound from a fresh buffer over the coreset."""
     design, gamma, H = fresh.design, problem.gamma, problem.horizon
     assert design.operator is not None
-    goal = math.log(2 * design.size / (delta if not np.any(problem.observed) else delta / 2))
+    share = delta / 2 if np.any(problem.observed) else delta  # the other half is for the rewards
+    goal = math.log(2 * design.size / share)
     bets = Bets(
         fresh.empirical_model(), fresh.counts, stakes(plan.spread, fresh.counts, goal, plan.high - plan.low), goal
     )

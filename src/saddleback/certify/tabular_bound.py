@@ -84,15 +84,15 @@ def plan_tabular(
         slope = visits * gamma * (spread * np.sqrt(goal / (2 * n)) + D * goal / n)  # −n ∂w/∂n, about
         n = np.sqrt(n * ((1 - _FLOOR) * total * slope / slope.sum() + _FLOOR * equal))
         n *= total / n.sum()
-    excess, n = best
-    counts = np.maximum(1, n.astype(np.int64))
-    return _frozen(problem, earlier, box, sigma, counts, goal, plain, excess)
+    counts = np.maximum(1, best[1].astype(np.int64))
+    return _frozen(problem, earlier, box, sigma, counts, goal, plain)
 
 
 def tabular_bound(problem: CMDP, fresh: Buffer, plan: TabularPlan, delta: float) -> Bound:
     """The bound from a fresh buffer over all pairs."""
     S, A = fresh.tabular_shape(problem)
-    goal, H, gamma = math.log(3 * S * A / delta), problem.horizon, problem.gamma
+    share = delta / 2 if np.any(problem.observed) else delta  # the other half is for the rewards
+    goal, H, gamma = math.log(3 * S * A / share), problem.horizon, problem.gamma
     means, widths = fresh.utilities(problem) @ plan.sigma, reward_widths(problem, fresh, plan.sigma, delta / 2)
     P, n, frozen, support = fresh.empirical_model(), fresh.counts, plan.frozen, fresh.support
     wide = Bets(P, n, stakes(plan.spread, n, goal, float(np.ptp(frozen))), goal)
@@ -117,18 +117,20 @@ def _frozen(
     sigma: Array,
     counts: NDArray[np.int64],
     goal: float,
-    V: Array,
-    excess: float,
+    plain: Array,
 ) -> TabularPlan:
-    """The function to be tested on the fresh samples, and the span that they are expected to show of V*."""
-    gamma, H = problem.gamma, problem.horizon
+    """The function to be tested on the fresh samples, the span they are expected to show of V*, and the likely excess."""
+    gamma, H, A, V = problem.gamma, problem.horizon, problem.num_actions, plain
     for _ in range(_ROUNDS // 2):
         spread = _spread(earlier, V)
         w = gamma * expected_width(spread, counts, goal, min(H, float(np.ptp(V))))
         V = _value_iteration(problem, earlier, box + _OPTIMISM * w, V)
-    greedy = (box + gamma * earlier.average(V[earlier.support])).reshape(problem.num_states, -1).argmax(axis=1)  # type: ignore[arg-type]
-    widest = float(w.reshape(problem.num_states, -1)[np.arange(len(greedy)), greedy].max())  # type: ignore[arg-type]
+    greedy = (box + gamma * earlier.average(V[earlier.support])).reshape(-1, A).argmax(axis=1)
+    widest = float(w.reshape(-1, A)[np.arange(len(greedy)), greedy].max())
     span = min(H, 1.2 * (float(np.ptp(V)) + (1 + _OPTIMISM) * H * widest))
+    narrow = box + gamma * expected_width(_spread(earlier, plain), counts, goal, span)
+    likely = [_value_iteration(problem, earlier, narrow, plain, _ROUGHLY) - plain, 1.1 * (V - plain)]
+    excess = max(0.0, min(at_start(problem, above[problem.start.states]) for above in likely))
     return TabularPlan(sigma, counts, V, spread, span, excess)
 
 
