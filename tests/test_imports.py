@@ -42,7 +42,7 @@ ORDER: list[set[str]] = [
     {"budgeted", "tradeoff"},
     {"certification"},
     {"adaptive"},
-    {"solving"},
+    {"recertify", "recheck", "solving"},
     {"reports"},
     {"cli"},
     {"__main__"},

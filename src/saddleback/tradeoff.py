@@ -10,12 +10,13 @@ sample.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from saddleback.certify import Band, Guide, Request, frontier_band
 from saddleback.columns import Master, solve_master, upper_bound
 from saddleback.duals import ColumnGeneration
 from saddleback.errors import InputError, require
@@ -24,6 +25,7 @@ from saddleback.oracles import simplex_point
 from saddleback.policy import MixturePolicy
 from saddleback.problem import CMDP
 from saddleback.setup import Prepared
+from saddleback.simulator import GenerativeModel
 from saddleback.solution import Solution
 from saddleback.spaces import Array
 
@@ -33,7 +35,11 @@ _MOST_ROUNDS = 60
 
 @dataclass(frozen=True)
 class FrontierPoint:
-    """The best mixture at one threshold, in the user's units; ``gap`` bounds what it leaves of F̂."""
+    """The best mixture at one threshold, in the user's units; ``gap`` bounds what it leaves of F̂.
+
+    ``low`` and ``high`` are proved limits of the true frontier there, once the frontier has been certified; ``low`` is
+    None where no policy is proved to meet the threshold.
+    """
 
     threshold: float
     value: float
@@ -41,11 +47,14 @@ class FrontierPoint:
     multiplier: float
     gap: float
     mixture: MixturePolicy
+    low: float | None = None
+    high: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """One JSON-ready object."""
         row = {"threshold": self.threshold, "value": self.value, "constraints": list(self.constraints)}
-        return {**row, "multiplier": self.multiplier, "gap": self.gap, "weights": self.mixture.weights.tolist()}
+        row |= {"multiplier": self.multiplier, "gap": self.gap, "weights": self.mixture.weights.tolist()}
+        return row if self.high is None else {**row, "low": self.low, "high": self.high}
 
 
 @dataclass
@@ -56,6 +65,7 @@ class Frontier:
     constraint: int
     tolerance: float
     points: list[FrontierPoint] = field(default_factory=list)
+    band: Band | None = None
     _asked: list[Array] = field(default_factory=list)
 
     @property
@@ -180,7 +190,38 @@ class Frontier:
             float(prices[self.constraint]),
             gap * float(self.problem.scale[0]),
             MixturePolicy.of([known[i][0] for i in used], master.weights[used]),
+            *self._limits(target),
         )
+
+    def _limits(self, target: Array) -> tuple[float | None, float | None]:
+        """What is proved of the frontier at ``target``, in the user's units."""
+        if self.band is None:
+            return None, None
+        low, high = self.band.at(target)
+        base, scale = self.problem.base[0] * self.problem.horizon, self.problem.scale[0]
+        return (float(low * scale + base) if np.isfinite(low) else None), float(high * scale + base)
+
+    def certified(self, simulator: GenerativeModel, *, samples: int, seed: int, delta: float = 0.05) -> Frontier:
+        """The frontier with a confidence band, from ``samples`` fresh simulator calls; it also holds for later thresholds.
+
+        The band is made of at most twelve policies and twelve prices, those of points spread evenly over the frontier.
+        """
+        chosen = [self.points[i] for i in np.unique(np.linspace(0, len(self.points) - 1, 12).round().astype(int))]
+        policies = {member.key(): member for point in chosen for member in point.mixture.members}
+        columns, priced, sigmas = self._columns(), self._priced(), dict[bytes, Array]()
+        for point in chosen:
+            sigma = simplex_point(upper_bound(columns, priced, self._target(point.threshold), 0.0)[0].tolist())
+            sigmas[sigma.tobytes()] = sigma
+        parts = self.parts
+        earlier = [
+            b for b in (parts.solver_buffer, parts.evaluation_buffer) if b is not None and b.design is parts.design
+        ]
+        guide = Guide(self.problem, parts.design, earlier, None, None)
+        request = Request(samples, seed, delta)
+        band = frontier_band(guide, list(policies.values())[:16], list(sigmas.values()), simulator, request)
+        curve = replace(self, band=band)
+        curve.points = curve.at_all([point.threshold for point in self.points])
+        return curve
 
     # ---- units -----------------------------------------------------------------------------------------------------
 

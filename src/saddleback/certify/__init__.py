@@ -1,10 +1,12 @@
 """Certificates: what fresh samples prove about a frozen policy, and what each statement assumes."""
 
+from saddleback.certify.band import Band, frontier_band
 from saddleback.certify.certificate import Certificate, StartValues
 from saddleback.certify.certifying import Expected, Guide, Request, certify_guided, expect
 from saddleback.certify.linearity import Finding, LinearityReport, check_linearity
 
 __all__ = [
+    "Band",
     "Certificate",
     "Expected",
     "Finding",
@@ -15,4 +17,5 @@ __all__ = [
     "certify_guided",
     "check_linearity",
     "expect",
+    "frontier_band",
 ]

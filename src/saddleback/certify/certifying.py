@@ -97,9 +97,9 @@ def certify_guided(guide: Guide, model: GenerativeModel, request: Request) -> Ce
     baseline = fit_baseline(problem, guide.earlier[-1], guide.mixture)
     rolled = _share_of_rollouts(guide, request.samples - tested, part)
     plan = _plan(guide, request.samples - tested - rolled, part)
-    count = _number_of_rollouts(problem.gamma, rolled)
+    count = number_of_rollouts(problem.gamma, rolled)
     rollouts = roll_out(problem, model, guide.mixture, baseline, count, seed=request.seed, stream=Stream.ROLLOUT)
-    intervals = [_interval(rollouts, j, part, request.interval) for j in range(1 + m)]
+    intervals = [interval_of(rollouts, j, part, request.interval) for j in range(1 + m)]
     low, high = np.array([i.low for i in intervals]), np.array([i.high for i in intervals])
     bound = None if plan is None else _bound(guide, model, plan, part, request.seed)
     report = _linearity(guide, model, request, tested, low, high) if linear else None
@@ -187,7 +187,7 @@ def expect(guide: Guide, samples: int, delta: float) -> Expected:
     assert guide.mixture is not None
     left = samples - _samples_for_linearity(guide.design, samples)
     rolled = _share_of_rollouts(guide, left, part)
-    n, L = _number_of_rollouts(problem.gamma, rolled), math.log(2 / part)
+    n, L = number_of_rollouts(problem.gamma, rolled), math.log(2 / part)
     low, high = range_of(problem.gamma, fit_baseline(problem, guide.earlier[-1], guide.mixture))
     widths = np.asarray(_expected_deviations(guide) * math.sqrt(2 * L / n) + 0.75 * (high - low) * L / n)
     plan = _plan(guide, left - rolled, part, draft=True)
@@ -208,14 +208,15 @@ def _expected_deviations(guide: Guide) -> Array:
     return np.sqrt(gamma**2 * step / (1 - gamma**1.5)) if gamma > 0 else np.zeros(len(step))
 
 
-def _number_of_rollouts(gamma: float, steps: int) -> int:
+def number_of_rollouts(gamma: float, steps: int) -> int:
     """As many as cost no more than ``steps``, but for a deviation of four standard errors."""
     each = steps_per_rollout(gamma)
     n = steps / each
     return max(1, int(n - 4 * math.sqrt(n)) if n > 64 else int(n / 2))
 
 
-def _interval(rollouts: Rollouts, column: int, delta: float, method: str) -> Bounds:
+def interval_of(rollouts: Rollouts, column: int, delta: float, method: str) -> Bounds:
+    """The interval of one signal at 1 − δ, what the cap hides included, in utilities."""
     z = rollouts.values[:, column]
     low, high = INTERVALS[method](z, float(rollouts.low[column]), float(rollouts.high[column]), delta)
     H = float(rollouts.horizon)
@@ -260,7 +261,7 @@ def _by_start(problem: CMDP, rollouts: Rollouts, request: Request) -> tuple[Star
     delta = request.delta / (len(starts) * (1 + m))
     for s in starts:
         alone = rollouts.from_start(int(s))
-        intervals = [_interval(alone, j, delta, request.interval) for j in range(1 + m)]
+        intervals = [interval_of(alone, j, delta, request.interval) for j in range(1 + m)]
         limits = user_limits(problem, np.array([i.low for i in intervals]), np.array([i.high for i in intervals]))
         state, weight = problem.start.states[s], float(problem.start.weights[s])
         out.append(StartValues(state, weight, len(alone.gains), limits[0], limits[1:]))

@@ -105,17 +105,18 @@ def roll_out(
     *,
     seed: int,
     stream: int,
+    group: int = 0,
 ) -> Rollouts:
-    """``num_rollouts`` independent rollouts, in chunks of one random stream each."""
+    """``num_rollouts`` independent rollouts, in chunks of one random stream each; every ``group`` has streams of its own."""
     before, m = model.num_queries, problem.num_constraints
     gains = np.empty((num_rollouts, 1 + m))
     members, starts = np.empty((2, num_rollouts), dtype=np.int64)
     for chunk, first in enumerate(range(0, num_rollouts, CHUNK)):
         part = slice(first, min(first + CHUNK, num_rollouts))
-        rng = generator(seed, stream, 0, chunk)
+        key = (seed, int(stream), group, chunk)
+        rng = generator(*key)
         members[part] = rng.choice(len(mixture.weights), size=part.stop - first, p=mixture.weights)
         starts[part] = rng.choice(len(problem.start.weights), size=part.stop - first, p=problem.start.weights)
-        key = (seed, int(stream), 0, chunk)
         gains[part] = _gains(problem, model, mixture, baseline, members[part], starts[part], rng, key)
     at_starts = np.array([f(problem.start.states) for f in baseline.functions])  # (k, starts, 1+m)
     mixed = np.einsum("k,ksj->sj", mixture.weights, at_starts)
