@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +50,21 @@ class Baseline:
     functions: Sequence[ValueFunction]
     low: Array
     high: Array
+
+
+class Step(NamedTuple):
+    """One step of the rollouts that still run: their numbers, members, pairs and utilities, and their weight γ^t/p_t."""
+
+    rollouts: NDArray[np.int64]
+    members: NDArray[np.int64]
+    states: States
+    actions: Actions
+    utilities: Array
+    weight: float
+
+
+Observer = Callable[[Step], None]
+"""Sees every step, so that other sums over the same rollouts can be kept; it must not change what it sees."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +108,7 @@ class Rollouts:
 
 def steps_per_rollout(gamma: float) -> float:
     """The expected number of simulator calls of one rollout."""
-    kappa, L = gamma**ALPHA, _length(gamma)
+    kappa, L = gamma**ALPHA, longest(gamma)
     return float((1 - kappa**L) / (1 - kappa)) if gamma > 0 else 1.0
 
 
@@ -106,8 +122,12 @@ def roll_out(
     seed: int,
     stream: int,
     group: int = 0,
+    observe: Observer | None = None,
 ) -> Rollouts:
-    """``num_rollouts`` independent rollouts, in chunks of one random stream each; every ``group`` has streams of its own."""
+    """``num_rollouts`` independent rollouts, in chunks of one random stream each; every ``group`` has streams of its own.
+
+    ``observe`` sees every step; it changes nothing.
+    """
     before, m = model.num_queries, problem.num_constraints
     gains = np.empty((num_rollouts, 1 + m))
     members, starts = np.empty((2, num_rollouts), dtype=np.int64)
@@ -117,12 +137,12 @@ def roll_out(
         rng = generator(*key)
         members[part] = rng.choice(len(mixture.weights), size=part.stop - first, p=mixture.weights)
         starts[part] = rng.choice(len(problem.start.weights), size=part.stop - first, p=problem.start.weights)
-        gains[part] = _gains(problem, model, mixture, baseline, members[part], starts[part], rng, key)
+        gains[part] = _gains(problem, model, mixture, baseline, members[part], starts[part], rng, key, observe, first)
     at_starts = np.array([f(problem.start.states) for f in baseline.functions])  # (k, starts, 1+m)
     mixed = np.einsum("k,ksj->sj", mixture.weights, at_starts)
     centre = problem.start.weights @ mixed
     low, high = range_of(problem.gamma, baseline)
-    left = problem.gamma ** _length(problem.gamma)
+    left = problem.gamma ** longest(problem.gamma)
     tails = -left * baseline.high, left * (problem.horizon - baseline.low)
     return Rollouts(
         gains,
@@ -147,14 +167,16 @@ def _gains(
     starts: NDArray[np.int64],
     rng: np.random.Generator,
     key: tuple[int, ...],
+    observe: Observer | None,
+    first: int,
 ) -> Array:
-    """The sums of Z over one chunk of rollouts."""
+    """The sums of Z over one chunk of rollouts, the first of which has the number ``first``."""
     gamma, kappa = problem.gamma, problem.gamma**ALPHA
     total = np.zeros((len(members), 1 + problem.num_constraints))
     running, member, states = np.arange(len(members)), members, problem.start.states[starts]
     V = _by_member(baseline.functions, member, states, total.shape[1])
     weight = 1.0
-    for _ in range(_length(gamma)):
+    for _ in range(longest(gamma)):
         actions = _act(mixture, member, states, rng)
         draw = model.sample(states, actions, rng, key)
         u = problem.utilities(states, actions)
@@ -163,6 +185,8 @@ def _gains(
             for column in np.flatnonzero(seen):
                 problem.signals[column].check(draw.signals[:, column], states, actions)
             u[:, seen] = problem.utilities_of(draw.signals)[:, seen]
+        if observe is not None:
+            observe(Step(first + running, member, states, actions, u, weight))
         following = _by_member(baseline.functions, member, draw.next_states, total.shape[1])
         total[running] += weight * (u + gamma * following - V)
         go_on = rng.random(len(running)) < kappa
@@ -195,14 +219,14 @@ def _act(mixture: MixturePolicy, member: NDArray[np.int64], states: States, rng:
     return actions
 
 
-def _length(gamma: float) -> int:
-    """L."""
+def longest(gamma: float) -> int:
+    """L, the step at which every rollout ends."""
     return 1 if gamma <= _CAP else math.ceil(math.log(_CAP) / math.log(gamma))
 
 
 def range_of(gamma: float, baseline: Baseline) -> tuple[Array, Array]:
     """The least and the largest sum of Z."""
-    L, kappa = _length(gamma), gamma**ALPHA
+    L, kappa = longest(gamma), gamma**ALPHA
     w = (gamma / kappa) ** np.arange(L) if gamma > 0 else np.ones(1)
     W = np.cumsum(w)[:, None]  # W_N for N = 1..L
     falls = np.concatenate([[w[0]], w[1:] - gamma * w[:-1]])
