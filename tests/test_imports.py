@@ -1,6 +1,6 @@
 """The import order of docs/adr/0002: who may know whom, checked on the syntax tree of every source file.
 
-    errors < spaces < problem < simulator, policy < design, kernels < batches < support < buffer < oracles, columns
+    errors < spaces < problem < simulator, policy < blocks, design, kernels < batches < support < buffer < oracles, columns
            < framework < slater, solution < plug-in folders < certify < setup, testing < stationary, targets, a_priori
            < steering < budgeted, tradeoff < certification < adaptive < solving < reports < cli
 
@@ -27,7 +27,7 @@ ORDER: list[set[str]] = [
     {"spaces"},
     {"problem"},
     {"simulator", "policy"},
-    {"design", "kernels"},
+    {"blocks", "design", "kernels"},
     {"batches"},
     {"support"},
     {"buffer"},

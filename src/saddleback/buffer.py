@@ -16,7 +16,6 @@ the same result up to rounding. Pairs may have different numbers of samples; the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,10 +24,11 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from saddleback.batches import Batches, ConsecutiveBatches, CountBatches, Parts, SampleBatches, hold
+from saddleback.blocks import BlockSource, Executor, InOrder, blocks_for
 from saddleback.design import Design
 from saddleback.errors import InputError, require
 from saddleback.problem import CMDP
-from saddleback.simulator import BLOCK, Draw, GenerativeModel, generator
+from saddleback.simulator import GenerativeModel, generator
 from saddleback.spaces import Array, Features, States
 from saddleback.support import MaxDifference, PolicyValue, SoftDifference, Support
 
@@ -65,11 +65,12 @@ def collect(
     seed: int,
     stream: int,
     held: Samples | None = None,
+    executor: Executor | None = None,
 ) -> Samples:
     """DataCollection: ``counts`` samples of every pair (one number, or one per pair), block by block.
 
     With ``held``, samples drawn before with the same seed and stream, only what a pair lacks is drawn, from the blocks
-    that follow its own; a pair that has more keeps them.
+    that follow its own; a pair that has more keeps them. ``executor`` draws the blocks (None: here, one by one).
     """
     per_pair = np.broadcast_to(np.asarray(counts, dtype=np.int64), (design.size,))
     require(
@@ -79,50 +80,29 @@ def collect(
         f"{int(per_pair.min())} for one of them",
         "raise the number of samples",
     )
-    sequences: list[States] = []
+    had = np.zeros(design.size, dtype=np.int64)
+    if held is not None:
+        had = np.array([len(s) for s in held.next_states], dtype=np.int64)
+    source = BlockSource(model, problem, design.states, design.actions, seed)
+    drawn = dict((executor or InOrder()).run(source.draw, blocks_for(stream, per_pair, had)))
+    parts: list[list[States]] = [[] if held is None else [held.next_states[x]] for x in range(design.size)]
     sums, squares = np.zeros((2, design.size, model.num_signals))
-    for pair in range(design.size):
-        kept = [] if held is None else [held.next_states[pair]]
-        had = sum(map(len, kept))
-        drawn = _draw_pair(
-            model, problem, design, pair, int(per_pair[pair]) - had, (seed, int(stream)), -(-had // BLOCK)
-        )
-        for draw in drawn:
-            kept.append(draw.next_states)
-            if draw.signals is not None:
-                sums[pair] += draw.signals.sum(axis=0)
-                squares[pair] += (draw.signals**2).sum(axis=0)
-        sequences.append(kept[0] if len(kept) == 1 else np.concatenate(kept))
-        if model.num_signals and held is not None:
-            assert held.signal_means is not None and held.signal_variances is not None
-            sums[pair] += had * held.signal_means[pair]
-            squares[pair] += had * (held.signal_variances[pair] + held.signal_means[pair] ** 2)
+    for block in sorted(drawn):  # in the order of their keys, whatever order they came in
+        draw = drawn.pop(block)
+        parts[block.pair].append(draw.next_states)
+        if draw.signals is not None:
+            sums[block.pair] += draw.signals.sum(axis=0)
+            squares[block.pair] += (draw.signals**2).sum(axis=0)
+    sequences = [part[0] if len(part) == 1 else np.concatenate(part) for part in parts]
     if not model.num_signals:
         return Samples(sequences, None)
+    if held is not None:
+        assert held.signal_means is not None and held.signal_variances is not None
+        sums += had[:, None] * held.signal_means
+        squares += had[:, None] * (held.signal_variances + held.signal_means**2)
     n = np.array([len(s) for s in sequences])[:, None]
     means = sums / n
     return Samples(sequences, means, np.maximum(squares / n - means**2, 0.0))
-
-
-def _draw_pair(
-    model: GenerativeModel,
-    problem: CMDP,
-    design: Design,
-    pair: int,
-    count: int,
-    stream: tuple[int, int],
-    first_block: int,
-) -> Iterator[Draw]:
-    """``count`` samples of one pair, in blocks from ``first_block`` on."""
-    state, action = design.states[pair : pair + 1], design.actions[pair : pair + 1]
-    for block, first in enumerate(range(0, count, BLOCK), start=first_block):
-        size, key = min(BLOCK, count - first), (*stream, pair, block)
-        states, actions = np.repeat(state, size, axis=0), np.repeat(action, size)
-        draw = model.sample(states, actions, generator(*key), key)
-        if draw.signals is not None:
-            for column in np.flatnonzero(problem.observed):
-                problem.signals[column].check(draw.signals[:, column], states, actions)
-        yield draw
 
 
 @dataclass

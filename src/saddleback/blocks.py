@@ -1,0 +1,80 @@
+"""§3, the unit of sampling: a block, up to 4,096 consecutive samples of one pair from one random stream.
+
+A block's samples depend on (seed, stream, pair, block) and its size, never on who draws it or when. Whoever has samples to
+draw makes a list of blocks, and an :class:`Executor` draws them, here or elsewhere, in any order. A pair's sequence is its
+blocks in order; one that is continued later begins a new block, so blocks may be shorter than 4,096.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saddleback.problem import CMDP
+from saddleback.simulator import BLOCK, Draw, GenerativeModel, generator
+from saddleback.spaces import Actions, States
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+class Block(NamedTuple):
+    """Which samples: the key of a random stream (but for the seed), and how many."""
+
+    stream: int
+    pair: int
+    block: int
+    size: int
+
+
+@dataclass(frozen=True)
+class BlockSource:
+    """All that is needed to draw a block: simulator, problem, the coreset's pairs and the seed. It can be sent elsewhere."""
+
+    model: GenerativeModel
+    problem: CMDP
+    states: States
+    actions: Actions
+    seed: int
+
+    def draw(self, block: Block) -> Draw:
+        """The block's samples, checked."""
+        key = (self.seed, block.stream, block.pair, block.block)
+        states = np.repeat(self.states[block.pair : block.pair + 1], block.size, axis=0)
+        actions = np.repeat(self.actions[block.pair : block.pair + 1], block.size)
+        drawn = self.model.sample(states, actions, generator(*key), key)
+        if drawn.signals is not None:
+            for column in np.flatnonzero(self.problem.observed):
+                self.problem.signals[column].check(drawn.signals[:, column], states, actions)
+        return drawn
+
+
+class Executor(Protocol):
+    """Whoever carries out tasks: in this process, in others, or on a cluster."""
+
+    def run(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[tuple[Task, Result]]:
+        """Every task with its result, in any order. ``function`` must be a pure function of the task."""
+        ...
+
+
+class InOrder:
+    """One task after the other, in this process."""
+
+    def run(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[tuple[Task, Result]]:
+        """Every task with its result, in the order given."""
+        for task in tasks:
+            yield task, function(task)
+
+
+def blocks_for(stream: int, wanted: NDArray[np.int64], held: NDArray[np.int64]) -> list[Block]:
+    """The blocks that bring every pair from ``held`` to ``wanted`` samples; a pair that has more keeps them."""
+    found = []
+    for pair, (n, had) in enumerate(zip(wanted.tolist(), held.tolist(), strict=True)):
+        first_block = -(-had // BLOCK)
+        for i, first in enumerate(range(0, n - had, BLOCK)):
+            found.append(Block(int(stream), pair, first_block + i, min(BLOCK, n - had - first)))
+    return found
