@@ -1,7 +1,9 @@
-"""Explicit constants: the parameters of Alg. 1, the errors of its oracles, and the paper's rates as written."""
+"""Explicit constants: the parameters of Alg. 1, the errors of its oracles, plans, and the paper's rates."""
 
 from saddleback.theory.columns import column_guarantee, column_target
+from saddleback.theory.comparison import Row, comparison
 from saddleback.theory.errors import (
+    Method,
     Split,
     best_split,
     linear_evaluation_error,
@@ -19,24 +21,32 @@ from saddleback.theory.paper_rates import (
     lower_bound,
     tabular_parameters,
 )
+from saddleback.theory.plan import Guaranteed, Plan, guaranteed_epsilon, plan
 
 __all__ = [
     "COMPARATORS",
     "DualSettings",
     "Guarantee",
+    "Guaranteed",
+    "Method",
     "PaperParameters",
+    "Plan",
+    "Row",
     "Split",
     "best_split",
     "column_guarantee",
     "column_target",
+    "comparison",
     "dual_settings",
     "error_for",
     "guarantee_of",
+    "guaranteed_epsilon",
     "linear_evaluation_error",
     "linear_parameters",
     "linear_solver_error",
     "lower_bound",
     "num_grid_points",
+    "plan",
     "tabular_evaluation_error",
     "tabular_parameters",
     "tabular_solver_error",

@@ -21,6 +21,10 @@ Azuma-Hoeffding their mean is at most H/(1−2κ)·√(L₂/(2TM)), and |e| ≤ 
 δ is shared by four events, the ranges and the sums of solver and evaluator: L₁ = log(8|C|Tn/δ), L₂ = log(8|C|n/δ).
 In the tabular case 0 ≤ V̂ ≤ H surely; κ = 0, Γ = 1, two events, L = log(4·SA·n/δ).
 
+**Hoeffding or Bernstein.** For tables there is a second bound, :mod:`~saddleback.theory.bernstein`, smaller where M is very
+large. Both are numbers that (T, M, γ, SA, n, δ) fix before a sample is drawn, and each fails with probability δ/2 at
+most. The smaller one is always the same one of the two, so it fails no more often: δ is not split between them.
+
 **What they rest on** (the label "rigorous" means all of it): P, r, c linear in φ; the rewards asked of the solver lie on
 a grid fixed before sampling; the policies evaluated do not depend on the evaluator's buffer; and n counts them:
 grid points for the solver, grid points times 1 + m rewards for the evaluator. Solver and evaluator have buffers, hence
@@ -31,13 +35,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
 from saddleback.errors import require
+from saddleback.theory.bernstein import bernstein_evaluation, bernstein_solver
+from saddleback.theory.coefficients import (
+    Coefficients,
+    hoeffding_evaluation,
+    hoeffding_solver,
+    linear_evaluation,
+    linear_solver,
+)
 
 LABEL: Final = "rigorous"
+
+Method = Literal["smaller", "hoeffding", "bernstein"]
+
+_TABULAR: Final = {
+    "hoeffding": (hoeffding_solver, hoeffding_evaluation),
+    "bernstein": (bernstein_solver, bernstein_evaluation),
+}
 
 ErrorBound = Callable[[int, int], float]
 """An error bound as a function of (T, M)."""
@@ -64,11 +83,8 @@ def linear_solver_error(
     """f_mdp of LS-MDVI; ``lebesgue`` is Γ (the design's Lebesgue constant, or √g). Infinite unless κ < ½."""
     T, M = num_iterations, samples_per_iteration
     _check(T, M, gamma, lebesgue, coreset_size, num_problems, delta)
-    kappa = _kappa(T, M, gamma, lebesgue, coreset_size, num_problems, delta)
-    if kappa >= 0.5:
-        return math.inf
-    H, L2 = 1 / (1 - gamma), math.log(8 * coreset_size * num_problems / delta)
-    return gamma * H * H / (1 - 2 * kappa) * (1 / T + lebesgue * math.sqrt(2 * L2 / (T * M)))
+    given: dict[str, Any] = {"gamma": gamma, "lebesgue": lebesgue, "coreset_size": coreset_size, "delta": delta}
+    return _value(linear_solver, T, M, num_problems, given)
 
 
 def linear_evaluation_error(
@@ -84,31 +100,42 @@ def linear_evaluation_error(
     """f_eva of LS-PE; ``num_problems`` counts policies times rewards. Infinite unless κ < ½."""
     T, M = num_iterations, samples_per_iteration
     _check(T, M, gamma, lebesgue, coreset_size, num_problems, delta)
-    kappa = _kappa(T, M, gamma, lebesgue, coreset_size, num_problems, delta)
-    if kappa >= 0.5:
-        return math.inf
-    H, L2 = 1 / (1 - gamma), math.log(8 * coreset_size * num_problems / delta)
-    return gamma * H * H / (1 - 2 * kappa) * ((1 - kappa) / T + lebesgue * math.sqrt(L2 / (2 * T * M)))
+    given: dict[str, Any] = {"gamma": gamma, "lebesgue": lebesgue, "coreset_size": coreset_size, "delta": delta}
+    return _value(linear_evaluation, T, M, num_problems, given)
 
 
 def tabular_solver_error(
-    num_iterations: int, samples_per_iteration: int, *, gamma: float, num_pairs: int, num_problems: int, delta: float
+    num_iterations: int,
+    samples_per_iteration: int,
+    *,
+    gamma: float,
+    num_pairs: int,
+    num_problems: int,
+    delta: float,
+    method: Method = "smaller",
 ) -> float:
-    """f_mdp of Tabular-MDVI by Hoeffding; no condition on M."""
+    """f_mdp of Tabular-MDVI from V̂⁰ = 0, by ``method``; no condition on M. After a burn-in only "hoeffding" is proved."""
     T, M = num_iterations, samples_per_iteration
     _check(T, M, gamma, 1.0, num_pairs, num_problems, delta)
-    H, L = 1 / (1 - gamma), math.log(4 * num_pairs * num_problems / delta)
-    return gamma * H * H * (1 / T + math.sqrt(2 * L / (T * M)))
+    given: dict[str, Any] = {"gamma": gamma, "num_pairs": num_pairs, "delta": delta}
+    return min(_value(_TABULAR[name][0], T, M, num_problems, given) for name in _methods(method))
 
 
 def tabular_evaluation_error(
-    num_iterations: int, samples_per_iteration: int, *, gamma: float, num_pairs: int, num_problems: int, delta: float
+    num_iterations: int,
+    samples_per_iteration: int,
+    *,
+    gamma: float,
+    num_pairs: int,
+    num_problems: int,
+    delta: float,
+    method: Method = "smaller",
 ) -> float:
-    """f_eva of Tabular-PE by Hoeffding; ``num_problems`` counts policies times rewards."""
+    """f_eva of Tabular-PE, by ``method``; ``num_problems`` counts policies times rewards."""
     T, M = num_iterations, samples_per_iteration
     _check(T, M, gamma, 1.0, num_pairs, num_problems, delta)
-    H, L = 1 / (1 - gamma), math.log(4 * num_pairs * num_problems / delta)
-    return gamma * H * H * (1 / T + math.sqrt(L / (2 * T * M)))
+    given: dict[str, Any] = {"gamma": gamma, "num_pairs": num_pairs, "delta": delta}
+    return min(_value(_TABULAR[name][1], T, M, num_problems, given) for name in _methods(method))
 
 
 def with_rounding(solver_error: float, *, horizon: float, resolution: int, num_constraints: int = 1) -> float:
@@ -142,10 +169,14 @@ def best_split(num_samples: int, *errors: ErrorBound, most_iterations: int | Non
     return min((Split(T, N // T, max(f(T, N // T) for f in errors)) for T in candidates), key=lambda s: s.error)
 
 
-def _kappa(T: int, M: int, gamma: float, Gamma: float, size: int, n: int, delta: float) -> float:
-    """κ = γHΓ√(L₁/(2M)): how much one noisy regression widens the range of V̂, relative to H."""
-    L1 = math.log(8 * size * T * n / delta)
-    return gamma / (1 - gamma) * Gamma * math.sqrt(L1 / (2 * M))
+def _value(bound: Callable[..., Coefficients], T: int, M: int, num_problems: int, given: dict[str, Any]) -> float:
+    return float(bound(np.array(float(T)), np.array(math.log(T)), np.array(math.log(num_problems)), **given).error(M))
+
+
+def _methods(method: str) -> tuple[str, ...]:
+    rule = "must be 'smaller', 'hoeffding' or 'bernstein'"
+    require(method in ("smaller", *_TABULAR), "method", rule, repr(method), "leave it out for the smaller of the two")
+    return tuple(_TABULAR) if method == "smaller" else (method,)
 
 
 def _check(T: int, M: int, gamma: float, Gamma: float, size: int, n: int, delta: float) -> None:

@@ -129,7 +129,7 @@ def lower_bound(
     _in_range("horizon", 12 / 5 * (1 - 1e-12) <= H < math.inf, "[12/5, ∞), that is γ ∈ [7/12, 1)", H, where)
     _in_range("epsilon", 0 < epsilon < 0.002, "(0, 0.002)", epsilon, where)
     _in_range("zeta", 0 < zeta < 49 / 2280, "(0, 49/2280)", zeta, where)
-    _in_range("threshold", H / 2 <= threshold <= H, f"[H/2, H] = [{H / 2:g}, {H:g}]", threshold, where)
+    _in_range("threshold", H / 2 * (1 - 1e-12) <= threshold <= H, f"[H/2, H] = [{H / 2:g}, {H:g}]", threshold, where)
     _in_range("dimension", d >= 6, "[6, ∞)", d, where)
     return d**2 * H**5 / (epsilon**2 * zeta**2)
 
