@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -21,6 +22,14 @@ from saddleback.theory import (
     tabular_evaluation_error,
     tabular_solver_error,
     with_rounding,
+)
+from saddleback.theory.bernstein import bernstein_evaluation, bernstein_solver
+from saddleback.theory.coefficients import (
+    Coefficients,
+    hoeffding_evaluation,
+    hoeffding_solver,
+    linear_evaluation,
+    linear_solver,
 )
 
 LINEAR = {"gamma": 0.8, "lebesgue": math.sqrt(10), "coreset_size": 10, "num_problems": 350, "delta": 0.1}
@@ -225,14 +234,31 @@ def test_rounding_loses_no_more_than_stated() -> None:
     assert 0.95 * H / n < worst <= with_rounding(0.0, horizon=H, resolution=n)
 
 
-@pytest.mark.parametrize("error", ALL)
-def test_the_split_is_close_to_the_best_of_all(error: partial[float]) -> None:
-    N = 20_000
+@pytest.mark.parametrize(
+    ("error", "forms"),
+    [
+        (ALL[0].values[0], (linear_solver,)),
+        (ALL[1].values[0], (linear_evaluation,)),
+        (ALL[2].values[0], (hoeffding_solver, bernstein_solver)),
+        (ALL[3].values[0], (hoeffding_evaluation, bernstein_evaluation)),
+    ],
+)
+def test_the_split_is_close_to_the_best_of_all(
+    error: partial[float], forms: tuple[Callable[..., Coefficients]]
+) -> None:
+    """All T at once, through the coefficients; the two ways to a bound agree."""
+    N = 300_000
     split = best_split(N, error)
     assert split.num_iterations * split.samples_per_iteration <= N
     assert split.error == error(split.num_iterations, split.samples_per_iteration)
-    everything = min(error(T, N // T) for T in range(1, N + 1))
-    assert everything <= split.error <= 1.01 * everything
+    T = np.arange(1, N + 1, dtype=np.float64)
+    given = {k: v for k, v in error.keywords.items() if k != "num_problems"}
+    log_n = np.array(math.log(error.keywords["num_problems"]))
+    values = np.min([form(T, np.log(T), log_n, **given).error(N // T) for form in forms], axis=0)
+    for t in (1, 7, 300, 40_000, N):
+        assert values[t - 1] == pytest.approx(error(t, N // t), rel=1e-12)
+    assert values.min() <= split.error * (1 + 1e-12)
+    assert split.error <= 1.01 * values.min()
 
 
 def test_a_limit_on_the_iterations_is_kept() -> None:
