@@ -14,9 +14,7 @@ def certified_gap(seed: int, calls: int) -> tuple[float, float]:
     """Certified and true gap on the random linear problem of that seed, d = 8, γ = .9, H = 10."""
     instance = zoo.make("random-linear", dim=8, gamma=0.9, seed=seed)
     before = instance.simulator.num_queries
-    solution = solve(
-        instance.problem, instance.simulator, samples=calls // 2, certificate=calls // 2, seed=1000 + seed
-    )
+    solution = solve(instance.problem, instance.simulator, samples=calls // 2, certificate=calls // 2, seed=1000 + seed)
     assert instance.simulator.num_queries - before <= calls
     assert solution.mixture is not None and solution.certificate is not None
     true = float(solve_exactly(instance.table).value) - float(mixture_values(instance.table, solution.mixture)[0])
