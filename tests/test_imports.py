@@ -1,8 +1,8 @@
 """The import order of docs/adr/0002: who may know whom, checked on the syntax tree of every source file.
 
     errors < spaces < problem < simulator, policy < blocks, design, kernels < batches < support < buffer < oracles, columns
-           < framework < slater, solution < plug-in folders < certify < setup, testing < stationary, targets, a_priori
-           < steering < budgeted, tradeoff < certification < adaptive < solving < reports < cli
+           < framework < slater, solution < plug-in folders < certify, choices < setup, testing < stationary, targets, a_priori
+           < steering < status < budgeted, tradeoff < certification < adaptive < solving < reports < cli
 
 Buffer oracles, duals and the framework see data only through the buffer: they may not name the simulator or the exact
 answers. The few files that may are listed here by name.
@@ -35,10 +35,11 @@ ORDER: list[set[str]] = [
     {"framework"},
     {"slater", "solution"},
     {"designs", "duals", "evaluators", "exact", "features", "simulators", "solvers", "storage", "theory", "zoo"},
-    {"certify", "allocation"},
+    {"certify", "allocation", "choices"},
     {"setup", "testing"},
     {"stationary", "targets", "a_priori"},
     {"steering"},
+    {"status"},
     {"budgeted", "tradeoff"},
     {"certification"},
     {"adaptive"},

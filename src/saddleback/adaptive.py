@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from saddleback.blocks import Executor
 from saddleback.budgeted import Progress, solve_budget
 from saddleback.certification import certified, derived_seed, guide_of
 from saddleback.certify import Certificate, expect
@@ -52,6 +53,7 @@ def solve_to_accuracy(
     feasibility: Feasibility,
     max_samples: int,
     seed: int,
+    executor: Executor | None = None,
     progress: Progress | None = None,
     **parts: Any,
 ) -> Solution:
@@ -66,7 +68,15 @@ def solve_to_accuracy(
             progress(f"round {len(rounds) + 1}: samples", simulator.num_queries - before, max_samples)
         held = rounds[-1].solution if rounds and rounds[-1].solution.prepared is not None else None
         found = solve_budget(
-            problem, simulator, feasibility=feasibility, samples=size, delta=delta, seed=seed, grow=held, **parts
+            problem,
+            simulator,
+            feasibility=feasibility,
+            samples=size,
+            delta=delta,
+            seed=seed,
+            grow=held,
+            executor=executor,
+            **parts,
         )
         left = max_samples - (simulator.num_queries - before)
         drawn = 1 + sum(r.proved for r in rounds)
@@ -83,6 +93,7 @@ def solve_to_accuracy(
                 seed=derived_seed(seed, len(rounds) + 1),
                 delta=level,
                 allowance=allowed / float(problem.scale[0]),
+                executor=executor,
             )
             rounds.append(_Round(found, _proved_error(found, feasibility), size, True))
             if found.status is Status.INFEASIBLE and getattr(found.certificate, "infeasible", False):

@@ -16,20 +16,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from saddleback.a_priori import linearity_residual
+from saddleback.blocks import Executor
+from saddleback.choices import Allocation, Choices, Designer, Mode
 from saddleback.columns import solve_master
 from saddleback.duals import BY_NAME as DUALS
 from saddleback.duals import ColumnGeneration, ProjectedDescent
 from saddleback.errors import BudgetError, InputError, require
-from saddleback.features import OneHot
 from saddleback.framework import Outcome, run
 from saddleback.oracles import Evaluator, InteractiveSolver, Interval, Solver
 from saddleback.problem import CMDP
-from saddleback.setup import Allocation, Choices, Designer, Mode, Prepared, prepare
+from saddleback.setup import Prepared, prepare
 from saddleback.simulator import GenerativeModel
 from saddleback.slater import Slater, Verdict, estimate_slater
 from saddleback.solution import Solution, Status, Trace, constraint_reports, member_reports
 from saddleback.stationary import stationary_copy
-from saddleback.steering import Feasibility, Orders, Promise, Steering, steer
+from saddleback.status import guarantee_remark, impossible, infeasible, status_of
+from saddleback.steering import Feasibility, Orders, Steering, steer
 
 Progress = Callable[[str, int, int], None]
 """Called with (what, done, total) while a solve runs."""
@@ -63,14 +65,15 @@ def solve_budget(
     target: ArrayLike | None = None,
     tolerance: float | None = None,
     grow: Solution | None = None,
+    executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Solution:
     """As :func:`saddleback.solve` with ``samples``, whose arguments these are; ``grow`` adds to an earlier run's buffers."""
     dual = dual or ("projected-descent" if mode == "literal" else "column-generation")
     _check(feasibility, samples, seed, iterations, delta, error, dual)
-    impossible = _impossible(problem)
-    if impossible is not None:
-        return impossible
+    refused = impossible(problem)
+    if refused is not None:
+        return refused
     if reuse is not None:
         given = {
             "solver": solver,
@@ -93,7 +96,7 @@ def solve_budget(
             parts = _reused(reuse, problem)
         else:
             held = None if grow is None else grow.prepared
-            parts = _sampled(problem, simulator, samples, seed, choices, held)
+            parts = _sampled(problem, simulator, samples, seed, choices, held, executor)
     except BudgetError as exhausted:
         drawn = 0 if simulator is None else simulator.num_queries - before
         return Solution(Status.BUDGET_EXHAUSTED, str(exhausted).rstrip("."), problem, drawn)
@@ -121,9 +124,9 @@ def finish(
     )
     bent = linearity_residual(parts)
     if slater.verdict is Verdict.INFEASIBLE and bent <= _BENT:  # bent features refute nothing
-        return _infeasible(problem, parts, slater, settings)
+        return infeasible(problem, parts, slater, settings)
     steering, outcome, limits = _run(parts, slater, orders, progress)
-    status, message = _status(parts.problem, slater, steering, outcome, limits, orders.feasibility)
+    status, message = status_of(parts.problem, slater, steering, outcome, limits, orders.feasibility)
     f = steering.error
     settings |= {
         "iterations": len(outcome.steps),
@@ -143,7 +146,7 @@ def finish(
     promise = steering.promise(outcome)
     if promise is None:
         message += " (no a-priori guarantee)"
-    remarks = [*parts.remarks, _guarantee_remark(parts.problem, promise, f, orders)]
+    remarks = [*parts.remarks, guarantee_remark(parts.problem, promise, f, orders)]
     if bent > _BENT:
         remarks.append(
             f"the rewards, or the constant 1, are not linear in the features (largest residual {bent:.2g} in utilities): "
@@ -207,123 +210,17 @@ def _sampled(
     seed: int,
     choices: Choices,
     held: Prepared | None,
+    executor: Executor | None,
 ) -> Prepared:
     if simulator is None:
         raise InputError("simulator", "must be given", None, "pass a GenerativeModel, or reuse=solution")
-    return prepare(problem, simulator, samples, seed, choices, held)
+    return prepare(problem, simulator, samples, seed, choices, held, executor)
 
 
 def _reused(reuse: Solution, problem: CMDP) -> Prepared:
     if reuse.prepared is None:
         raise InputError("reuse", "must be a solution that holds its samples", "one without", "solve it first")
     return reuse.prepared.on(problem)
-
-
-def _status(
-    problem: CMDP, slater: Slater, steering: Steering, outcome: Outcome, limits: Interval, feasibility: Feasibility
-) -> tuple[Status, str]:
-    """The verdict on a finished run, with cause and remedy."""
-    dual = steering.dual
-    if slater.verdict is Verdict.INFEASIBLE:
-        return Status.UNDECIDED, (
-            "no policy found meets the constraints, but the features cannot carry the rewards, so that proves nothing; "
-            "use other features"
-        )
-    if slater.verdict is Verdict.UNDECIDED:
-        return Status.UNDECIDED, (
-            "it is not settled whether any policy meets the constraints: the best constraint value found lies within its "
-            "own error of the threshold; draw more samples or move the threshold"
-        )
-    if isinstance(dual, ProjectedDescent) and dual.saturated(outcome.steps):
-        return Status.UNDECIDED, (
-            f"a multiplier stayed at its cap U = {dual.upper:.3g}, so the dual has not converged; "
-            "raise the cap or the number of samples, or move the threshold"
-        )
-    if feasibility == "strict":
-        missing = problem.thresholds - limits.low[1:]
-        if np.any(missing > 0):
-            name = problem.constraints[int(np.argmax(missing))].name
-            return Status.UNDECIDED, (
-                f"the constraint '{name}' could not be shown to hold strictly: its measured lower limit misses the "
-                "threshold; draw more samples or run more iterations"
-            )
-        return Status.SOLVED, "every constraint holds, by its measured limits"
-    if isinstance(dual, ColumnGeneration):
-        if not dual.feasible(outcome.steps):
-            return Status.UNDECIDED, (
-                "no mixture of the policies found meets the target, although some policy may; draw more samples"
-            )
-        if len(outcome.steps) >= dual.max_columns:
-            return Status.BUDGET_EXHAUSTED, f"the dual did not close its gap in {dual.max_columns} policies"
-        if np.any(outcome.values[1:] < problem.thresholds - 1e-8 * problem.horizon):
-            return Status.SOLVED, "the constraints hold up to the relaxation of the target that was asked for"
-        return Status.SOLVED, "the constraints hold on average over the mixture, by the estimates"
-    short = problem.thresholds - limits.high[1:] - 0.01 * problem.horizon
-    worst = int(np.argmax(short))
-    if short[worst] > 0:
-        return Status.BUDGET_EXHAUSTED, (
-            f"after {len(outcome.steps)} iterations the constraint '{problem.constraints[worst].name}' is still missed, by "
-            "more than its measured limits and a hundredth of the horizon; run more iterations"
-        )
-    return Status.SOLVED, "the constraints hold on average over the mixture, up to the accuracy of the run"
-
-
-def _guarantee_remark(problem: CMDP, promise: Promise | None, f: float, orders: Orders) -> str:
-    if promise is None:
-        size = f"f = {f:.3g} in utilities" if math.isfinite(f) else "no bound on the oracles' error"
-        return f"no a-priori guarantee ({size}): the limits shown are measured, not proved"
-    assumed = (
-        "" if problem.features is None or isinstance(problem.features, OneHot) else " if P is linear in the features"
-    )
-    given = f"with probability {orders.confidence:g}{assumed}"
-    source = given if orders.error is None else "if the oracles err by at most the f given by hand"
-    missed = " and ".join(
-        f"'{c.name}' is missed by at most {v * abs(scale):.4g}"
-        for c, v, scale in zip(problem.constraints, promise.violations, problem.scale[1:], strict=True)
-    )
-    loss = promise.reward_loss * problem.scale[0]
-    return (
-        f"a-priori guarantee, {source}: the reward is within {loss:.4g} of the optimum and {missed} "
-        f"(f = {f:.3g} in utilities)"
-    )
-
-
-def _impossible(problem: CMDP) -> Solution | None:
-    """Thresholds beyond what any policy of bounded rewards can reach need no sample to be refused."""
-    H = problem.horizon
-    beyond = np.flatnonzero(problem.thresholds > H * (1 + 1e-12))
-    if not beyond.size:
-        return None
-    i = int(beyond[0])
-    c, reach = problem.constraints[i], np.full(1 + problem.num_constraints, H)
-    best = float(problem.values_of(reach)[1 + i])
-    threshold = float(problem.user_thresholds()[i])
-    message = (
-        f"no policy can meet '{c.name}' {c.sense} {threshold:.6g}: with its range of values the discounted total "
-        f"{'is at most' if c.sense == '>=' else 'is at least'} {best:.6g}; move the threshold"
-    )
-    return Solution(Status.INFEASIBLE, message, problem, 0, max_slack=-abs(best - threshold))
-
-
-def _infeasible(problem: CMDP, parts: Prepared, slater: Slater, settings: dict[str, Any]) -> Solution:
-    values = problem.values_of(np.concatenate([[0.0], slater.reachable]))
-    rows = [
-        f"'{c.name}' {c.sense} {b:.6g} (the best found: {v:.6g})"
-        for c, b, v in zip(problem.constraints, problem.user_thresholds(), values[1:], strict=True)
-    ]
-    together = " together" if problem.num_constraints > 1 else ""
-    message = f"no policy meets {' and '.join(rows)}{together}, by measured limits; relax a threshold"
-    slack = float((slater.slacks * np.abs(problem.scale[1:])).min())
-    return Solution(
-        Status.INFEASIBLE,
-        message,
-        problem,
-        parts.samples,
-        max_slack=slack,
-        settings=settings,
-        prepared=parts,
-        slater_prices=slater.prices,
-    )
 
 
 def _watcher(progress: Progress | None, orders: Orders) -> Callable[[int, Any], None] | None:

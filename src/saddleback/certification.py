@@ -12,6 +12,7 @@ import math
 
 import numpy as np
 
+from saddleback.blocks import Executor
 from saddleback.budgeted import finish
 from saddleback.certify import Certificate, Guide, Request, certify_guided, expect
 from saddleback.columns import upper_bound
@@ -35,17 +36,27 @@ def issue_certificate(
     delta: float = 0.05,
     allowance: float = 0.0,
     interval: str = "betting",
+    executor: Executor | None = None,
 ) -> Certificate:
     """Prove from ``samples`` fresh simulator calls how good the solution's mixture is; it is not changed.
 
     ``seed`` must not be one that was used to certify or choose this mixture before; the solve's own seed is fine, since
     certificates have streams of their own. ``allowance`` is the violation that still counts as feasible, in utilities.
     """
-    return certify_guided(guide_of(solution), simulator, Request(samples, seed, delta, allowance, interval))
+    return certify_guided(
+        guide_of(solution), simulator, Request(samples, seed, delta, allowance, interval, executor=executor)
+    )
 
 
 def certified(
-    solution: Solution, simulator: GenerativeModel, *, samples: int, seed: int, delta: float, allowance: float = 0.0
+    solution: Solution,
+    simulator: GenerativeModel,
+    *,
+    samples: int,
+    seed: int,
+    delta: float,
+    allowance: float = 0.0,
+    executor: Executor | None = None,
 ) -> Solution:
     """The solution with its certificate; in strict mode with a target that lets feasibility be shown."""
     if solution.prepared is None:
@@ -53,7 +64,7 @@ def certified(
     strict = solution.settings.get("feasibility") == "strict" and solution.mixture is not None
     if not strict or solution.settings.get("dual") != "column-generation" or solution.orders.target is not None:
         certificate = issue_certificate(
-            solution, simulator, samples=samples, seed=seed, delta=delta, allowance=allowance
+            solution, simulator, samples=samples, seed=seed, delta=delta, allowance=allowance, executor=executor
         )
         return with_certificate(solution, certificate)
     solution = _with_room(solution, samples, delta)
@@ -61,7 +72,9 @@ def certified(
     for attempt in range(1, _ATTEMPTS + 1):
         share = samples - spent if attempt == _ATTEMPTS else (samples - spent) * 3 // 4
         round_seed = seed if attempt == 1 else derived_seed(seed, attempt)
-        certificate = issue_certificate(solution, simulator, samples=share, seed=round_seed, delta=delta / 2**attempt)
+        certificate = issue_certificate(
+            solution, simulator, samples=share, seed=round_seed, delta=delta / 2**attempt, executor=executor
+        )
         spent += certificate.samples
         missing = certificate.violation(solution.problem) if certificate.constraints else np.zeros(1)
         if certificate.feasible == "certified" or attempt == _ATTEMPTS or not np.any(missing):

@@ -13,64 +13,25 @@ import dataclasses
 import itertools
 import os
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any
 
 import numpy as np
 
 from saddleback.allocation import batches_and_counts, focused_counts
+from saddleback.blocks import Executor
 from saddleback.buffer import Buffer, Samples, collect, cut
+from saddleback.choices import Choices, parts_of, usual_allocation
 from saddleback.design import Design
-from saddleback.designs import BY_NAME as DESIGNS
 from saddleback.errors import InputError, require
-from saddleback.evaluators import BY_NAME as EVALUATORS
-from saddleback.features import OneHot
 from saddleback.framework import Oracle, SolveRewards
 from saddleback.oracles import Evaluator, InteractiveSolver, Interval, Solver
 from saddleback.policy import GreedyPolicy, Policy, as_table
 from saddleback.problem import CMDP
 from saddleback.simulator import GenerativeModel, Sampler, Stream, generator
-from saddleback.solvers import BY_NAME as SOLVERS
-from saddleback.solvers import TABULAR
 from saddleback.solvers.plug_in import fixed_point
 from saddleback.spaces import Array, BoxStates
 
-Mode = Literal["default", "literal"]
-Allocation = Literal["equal", "design"]
-
 _TABLE_STATES = 200_000  # finite problems up to this size keep policies as action tables, so that equal ones are merged
-_USUAL = {  # (mode, tabular): solver, evaluator, design, allocation
-    ("literal", True): ("tabular-mdvi", "tabular-pe", "full", "equal"),
-    ("literal", False): ("ls-mdvi", "ls-pe", "frank-wolfe", "equal"),
-    ("default", True): ("plug-in", "lstd", "full", "equal"),
-    ("default", False): ("plug-in", "lstd", "exchange", "design"),
-    ("guaranteed", True): ("tabular-mdvi", "lstd", "full", "equal"),
-    ("guaranteed", False): ("ls-mdvi", "lstd", "exchange", "design"),
-}
-
-
-class Designer(Protocol):
-    """Whoever computes a design: an entry of :mod:`saddleback.designs`, or the user's own."""
-
-    def design(self, problem: CMDP) -> Design:
-        """The coreset and its weights."""
-        ...
-
-
-@dataclass(frozen=True)
-class Choices:
-    """Which parts a solve is made of, by name or as objects; None means the usual one for the mode and the problem.
-
-    ``batch_size`` is M; ``resolution`` the grid of the solver's rewards (None: no grid).
-    """
-
-    solver: str | Solver | InteractiveSolver | None = None
-    evaluator: str | Evaluator | None = None
-    design: str | Designer | None = None
-    buffers: int = 2
-    batch_size: int | None = None
-    resolution: int | None = None
-    allocation: Allocation | None = None
-    mode: Mode = "default"
 
 
 @dataclass(frozen=True)
@@ -144,14 +105,15 @@ def prepare(
     seed: int,
     choices: Choices,
     held: Prepared | None = None,
+    executor: Executor | None = None,
 ) -> Prepared:
     """Choose the parts, compute the design, draw the samples, wire the oracles.
 
     ``held`` is an earlier, smaller run of the same problem with the same seed and choices: its samples are kept, and only
-    what is missing is drawn.
+    what is missing is drawn. ``executor`` draws the blocks (None: here, one by one).
     """
-    problem, names, solver, evaluator, designer = _parts(problem, choices)
-    allocation = choices.allocation or _USUAL[choices.mode, names["design"] == "full"][3]
+    problem, names, solver, evaluator, designer = parts_of(problem, choices)
+    allocation = choices.allocation or usual_allocation(choices.mode, names["design"] == "full")
     design: Design = designer.design(problem) if held is None else held.design
     interactive = isinstance(solver, InteractiveSolver)
     remarks = list(solver.remarks(problem)) if hasattr(solver, "remarks") else []
@@ -173,7 +135,10 @@ def prepare(
         sampler = Sampler(model, seed, limit=samples - int(counts.sum()))
         solve = _interactive(problem, design, solver, sampler, resolution)
         evaluation = cut(
-            collect(model, problem, design, counts, seed=seed, stream=Stream.EVALUATION), problem, design, T
+            collect(model, problem, design, counts, seed=seed, stream=Stream.EVALUATION, executor=executor),
+            problem,
+            design,
+            T,
         )
         oracle = Oracle(solve, lambda p: evaluator.evaluate(problem, evaluation, p), resolution)
         drawn = sampler.num_queries + evaluation.num_samples
@@ -194,7 +159,9 @@ def prepare(
         own, own_counts = solver.allocate(design, int(own_counts.sum()), generator(seed, Stream.SOLVER, 0, 1 << 30))
         own_T = 1
     first = None if held is None else held.solver_buffer
-    more = collect(model, problem, own, own_counts, seed=seed, stream=Stream.SOLVER, held=_samples(first, own))
+    more = collect(
+        model, problem, own, own_counts, seed=seed, stream=Stream.SOLVER, held=_samples(first, own), executor=executor
+    )
     solver_buffer = cut(more, problem, own, own_T)
     evaluation_buffer, drawn = solver_buffer, solver_buffer.num_samples
     if choices.buffers == 2:
@@ -202,7 +169,14 @@ def prepare(
             counts = focused_counts(problem, solver, solver_buffer, counts)
         second = None if held is None else held.evaluation_buffer
         more = collect(
-            model, problem, design, counts, seed=seed, stream=Stream.EVALUATION, held=_samples(second, design)
+            model,
+            problem,
+            design,
+            counts,
+            seed=seed,
+            stream=Stream.EVALUATION,
+            held=_samples(second, design),
+            executor=executor,
         )
         evaluation_buffer = cut(more, problem, design, T)
         drawn += more.total
@@ -252,65 +226,6 @@ def _check_memory(problem: CMDP, samples: int) -> None:
         f"{samples:,} samples, about {needed / 1e9:.3g} GB",
         "draw fewer",
     )
-
-
-def _parts(problem: CMDP, choices: Choices) -> tuple[CMDP, dict[str, str], Any, Evaluator, Designer]:
-    """The problem as its oracles see it, the names, and the oracles themselves."""
-    require(
-        choices.mode in ("default", "literal"), "mode", "must be default or literal", repr(choices.mode), "pick one"
-    )
-    require(
-        choices.resolution is None or choices.resolution >= 1,
-        "resolution",
-        "must be at least 1",
-        choices.resolution,
-        "leave it out for no grid",
-    )
-    require(
-        choices.allocation in (None, "equal", "design"),
-        "allocation",
-        "must be equal or design",
-        repr(choices.allocation),
-        "leave it out for the usual one",
-    )
-    require(
-        choices.batch_size is None or choices.batch_size >= 1,
-        "batch_size",
-        "must be at least 1",
-        choices.batch_size,
-        "use 4",
-    )
-    require(choices.buffers in (1, 2), "buffers", "must be 1 or 2", choices.buffers, "use 2: one buffer is a heuristic")
-    # A grid is asked for by who wants an a-priori guarantee, and MDVI has one.
-    kind = "guaranteed" if choices.mode == "default" and choices.resolution is not None else choices.mode
-    usual = _USUAL[kind, problem.features is None]
-    solver_name, solver = _part("solver", choices.solver, usual[0], SOLVERS)
-    if solver_name in TABULAR and problem.features is not None:
-        problem = dataclasses.replace(problem, features=None)
-        usual = _USUAL[kind, True]
-    evaluator_name, evaluator = _part("evaluator", choices.evaluator, usual[1], EVALUATORS)
-    design_name, designer = _part("design", choices.design, usual[2], DESIGNS)
-    if problem.features is None and problem.num_states is not None:
-        # One-hot features let least-squares oracles run on tables too; tabular oracles do not look at them.
-        problem = dataclasses.replace(problem, features=OneHot(problem.num_states, problem.num_actions))
-    return (
-        problem,
-        {"solver": solver_name, "evaluator": evaluator_name, "design": design_name},
-        solver,
-        evaluator,
-        designer,
-    )
-
-
-def _part(kind: str, given: Any, usual: str, by_name: dict[str, Any]) -> tuple[str, Any]:
-    """(name, object) for a part given by name, as an object, or not at all."""
-    if given is None:
-        given = usual
-    if not isinstance(given, str):
-        return type(given).__name__, given
-    if given not in by_name:
-        raise InputError(kind, f"must be one of {', '.join(sorted(by_name))}", repr(given), "choose one of them")
-    return given, by_name[given]()
 
 
 def _canonical(problem: CMDP, policy: Policy) -> Policy:

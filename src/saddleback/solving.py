@@ -9,12 +9,13 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from saddleback.adaptive import solve_to_accuracy
+from saddleback.blocks import Executor
 from saddleback.budgeted import Progress, solve_budget
 from saddleback.certification import certified
+from saddleback.choices import Allocation, Designer, Mode
 from saddleback.errors import InputError, require
 from saddleback.oracles import Evaluator, InteractiveSolver, Solver
 from saddleback.problem import CMDP
-from saddleback.setup import Allocation, Designer, Mode
 from saddleback.simulator import GenerativeModel
 from saddleback.solution import Solution
 from saddleback.steering import Feasibility
@@ -49,6 +50,7 @@ def solve(
     step_size: float | None = None,
     target: ArrayLike | None = None,
     tolerance: float | None = None,
+    executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> Solution:
     """Solve a constrained problem from simulator calls alone.
@@ -64,7 +66,7 @@ def solve(
     (None: no grid; by default 1000 in literal mode, else none), ``allocation`` "equal" or "design" (samples in proportion
     to the design's weights). ``error`` is the oracles' f; it, ``upper`` (U), ``step_size`` (η), ``target`` (b', one a
     constraint) and ``tolerance`` (the dual's τ) are in the paper's units, where rewards and constraints are utilities in
-    [0, 1]. With ``reuse`` the problem may have other rewards, constraints and thresholds, and no new sample is drawn to
+    [0, 1]. ``executor`` draws the samples (:mod:`saddleback.executors`; None: here). With ``reuse`` the problem may have other rewards, constraints and thresholds, and no new sample is drawn to
     find the policy.
     """
     require(certificate >= 0, "certificate", "must not be negative", certificate, "0 means no certificate")
@@ -95,6 +97,7 @@ def solve(
             feasibility=feasibility,
             max_samples=max_samples,
             seed=seed,
+            executor=executor,
             progress=progress,
             solver=solver,
             evaluator=evaluator,
@@ -125,10 +128,11 @@ def solve(
         step_size=step_size,
         target=target,
         tolerance=tolerance,
+        executor=executor,
         progress=progress,
     )
     if not certificate:
         return solution
     if simulator is None:
         raise InputError("simulator", "must be given for a certificate", None, "pass a GenerativeModel")
-    return certified(solution, simulator, samples=certificate, seed=seed, delta=delta)
+    return certified(solution, simulator, samples=certificate, seed=seed, delta=delta, executor=executor)

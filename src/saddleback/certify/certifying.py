@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from saddleback.blocks import Executor
 from saddleback.buffer import Buffer, collect, cut
 from saddleback.certify.baselines import fit_baseline
 from saddleback.certify.bound import Bound
@@ -66,7 +67,10 @@ class Guide:
 
 @dataclass(frozen=True)
 class Request:
-    """How a certificate is to be made; ``allowance`` is the violation that counts as feasible, in utilities."""
+    """How a certificate is to be made; ``allowance`` is the violation that counts as feasible, in utilities.
+
+    ``executor`` draws the samples (None: here, one block after the other).
+    """
 
     samples: int
     seed: int
@@ -74,6 +78,7 @@ class Request:
     allowance: float = 0.0
     interval: str = "betting"
     check_linearity: bool = True
+    executor: Executor | None = None
 
     def __post_init__(self) -> None:
         require(
@@ -101,7 +106,7 @@ def certify_guided(guide: Guide, model: GenerativeModel, request: Request) -> Ce
     rollouts = roll_out(problem, model, guide.mixture, baseline, count, seed=request.seed, stream=Stream.ROLLOUT)
     intervals = [interval_of(rollouts, j, part, request.interval) for j in range(1 + m)]
     low, high = np.array([i.low for i in intervals]), np.array([i.high for i in intervals])
-    bound = None if plan is None else _bound(guide, model, plan, part, request.seed)
+    bound = None if plan is None else _bound(guide, model, plan, part, request)
     report = _linearity(guide, model, request, tested, low, high) if linear else None
     limits = user_limits(problem, low, high)
     refuted = report is not None and not report.passed
@@ -130,7 +135,7 @@ def _infeasibility(guide: Guide, model: GenerativeModel, request: Request) -> Ce
     """All samples go to the bound on the room that the constraints leave."""
     before = model.num_queries
     plan = _plan(guide, request.samples, request.delta)
-    bound = None if plan is None else _bound(guide, model, plan, request.delta, request.seed)
+    bound = None if plan is None else _bound(guide, model, plan, request.delta, request)
     room = None if bound is None else bound.on_slack(guide.problem)
     return Certificate(
         confidence=1 - request.delta,
@@ -165,9 +170,19 @@ def _plan(guide: Guide, samples: int, delta: float, draft: bool = False) -> Tabu
     return plan_linear(guide.problem, guide.design, list(guide.earlier), guide.sigma, samples, delta)
 
 
-def _bound(guide: Guide, model: GenerativeModel, plan: TabularPlan | LinearPlan, delta: float, seed: int) -> Bound:
+def _bound(
+    guide: Guide, model: GenerativeModel, plan: TabularPlan | LinearPlan, delta: float, request: Request
+) -> Bound:
     problem, design = guide.problem, guide.design
-    drawn = collect(model, problem, design, plan.counts, seed=seed, stream=Stream.CERTIFICATE)
+    drawn = collect(
+        model,
+        problem,
+        design,
+        plan.counts,
+        seed=request.seed,
+        stream=Stream.CERTIFICATE,
+        executor=request.executor,
+    )
     fresh = cut(drawn, problem, design, 1)
     if isinstance(plan, TabularPlan):
         return tabular_bound(problem, fresh, plan, delta)
