@@ -44,6 +44,7 @@ ORDER: list[set[str]] = [
     {"certification"},
     {"adaptive"},
     {"recertify", "recheck", "solving"},
+    {"planning"},
     {"reports"},
     {"cli"},
     {"__main__"},

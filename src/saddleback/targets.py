@@ -1,11 +1,20 @@
-"""What the command line can be pointed at: a zoo problem by name, or a problem table in an ``.npz`` file."""
+"""What the command line can be pointed at: a zoo problem by name, a problem table in an ``.npz`` file, or a stored run."""
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from saddleback import zoo
 from saddleback.errors import InputError
+from saddleback.policy import TabularPolicy
+from saddleback.simulators.table import Table
+from saddleback.storage.certificate_file import problem_fields
+from saddleback.storage.json_file import sha256_of
+from saddleback.storage.run_folder import Origin, Run
 from saddleback.storage.table_file import load_table
 from saddleback.zoo.instance import Instance
 
@@ -15,8 +24,7 @@ def load_target(target: str, settings: Sequence[str] = ()) -> Instance:
     if target.endswith(".npz"):
         if settings:
             raise InputError("--set", "must not be given for a file", list(settings), "change the file instead")
-        table = load_table(target)
-        return Instance(target, table.problem(), table.simulator(), table, "a problem table from a file", {})
+        return _of_file(target, load_table(target))
     parameters = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
@@ -31,3 +39,48 @@ def load_target(target: str, settings: Sequence[str] = ()) -> Instance:
             "run `saddleback zoo` for the list",
         )
     return zoo.make(target, **parameters)
+
+
+def origin_of(target: str, settings: Sequence[str]) -> Origin:
+    """How a run folder remembers the problem: by name and settings, or by the table file with its hash."""
+    if target.endswith(".npz"):
+        return Origin(target, (), Path(target), sha256_of(Path(target)))
+    return Origin(target, tuple(settings))
+
+
+def load_run_target(run: Run) -> Instance:
+    """The problem of a stored run, which must still be the one that was solved."""
+    if run.table is not None:
+        table = dataclasses.replace(load_table(run.table), name=Path(run.target).stem)
+        instance = _of_file(run.target, table)
+    else:
+        instance = load_target(run.target, run.settings)
+    problem = instance.problem
+    stored = {} if run.certificate is None else run.certificate["problem"]
+    for name, value in problem_fields(problem).items():
+        if name in stored and not _same(stored[name], value):
+            rule = f"must describe the problem as it was when the run was made ({name} {stored[name]})"
+            remedy = "solve it again, or use the version of saddleback that run.json names"
+            raise InputError(f"{run.path}: target {run.target}", rule, value, remedy)
+    if run.mixture is not None:
+        member, wanted = run.mixture.members[0], (problem.num_states, problem.num_actions)
+        shape = member.table.shape if isinstance(member, TabularPolicy) else None
+        if shape != wanted:
+            remedy = "run `saddleback solve ... --out` again"
+            raise InputError(f"{run.path}: policy.npz", f"must have tables of shape {wanted}", shape, remedy)
+    return instance
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Equal, numbers up to rounding: another version of NumPy may sum in another order."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_same(a[k], b[k]) for k in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(_same, a, b))
+    if isinstance(a, float) and isinstance(b, (int, float)):
+        return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12)
+    return bool(a == b)
+
+
+def _of_file(target: str, table: Table) -> Instance:
+    return Instance(target, table.problem(), table.simulator(), table, "a problem table from a file", {})

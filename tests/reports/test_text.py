@@ -2,46 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from printing import WIDTH, fits, printed, words
 from rich.console import Console
 from rich.table import Table as RichTable
 
 from saddleback import zoo
+from saddleback.certify import Certificate
 from saddleback.exact import mixture_values, solve_exactly
 from saddleback.policy import MixturePolicy, TabularPolicy
-from saddleback.reports.text import number, print_exact, print_solution
+from saddleback.reports.tables import between, number
+from saddleback.reports.text import print_exact, print_solution
 from saddleback.simulators.table import Table
 from saddleback.solution import ConstraintReport, MemberReport, Solution, Status
 from saddleback.solving import solve
 
-WIDTH = 80
 SETTINGS = {
     "delta": 0.05, "coreset": 12, "iterations": 1000, "seed": 0, "solver": "perturbed-model", "evaluator": "tabular-pe",
 }  # fmt: skip
-
-
-def printed(print_it: Any, *arguments: Any) -> str:
-    """What a user with an eighty-column terminal reads, after checking that it all fits."""
-    console = Console(file=io.StringIO(), width=WIDTH)
-    print_it(console, *arguments)
-    text = console.file.getvalue()  # type: ignore[attr-defined]
-    assert fits(text), text
-    return text
-
-
-def fits(text: str) -> bool:
-    return "…" not in text and all(len(line) <= WIDTH for line in text.splitlines())
-
-
-def words(text: str) -> str:
-    return " ".join(text.split())
 
 
 def bandit(thresholds: list[float], *, reward: float = 1.0, names: list[str] | None = None) -> Table:
@@ -55,7 +40,14 @@ def bandit(thresholds: list[float], *, reward: float = 1.0, names: list[str] | N
     )
 
 
-def answer(table: Table, values: list[float], *, members: int = 2, remarks: tuple[str, ...] = ()) -> Solution:
+def answer(
+    table: Table,
+    values: list[float],
+    *,
+    members: int = 2,
+    remarks: tuple[str, ...] = (),
+    certificate: Certificate | None = None,
+) -> Solution:
     """A solution in which every number of constraint i is ``values[i]``."""
     problem = table.problem()
     rows = [
@@ -75,6 +67,7 @@ def answer(table: Table, values: list[float], *, members: int = 2, remarks: tupl
         tuple(MemberReport(1 / members, values[0], tuple(values)) for _ in range(members)),
         remarks=remarks,
         settings=SETTINGS,
+        certificate=certificate,
     )
 
 
@@ -86,6 +79,10 @@ def test_numbers_are_short_and_right(x: float) -> None:
     assert len(text) <= 9
     digits = 3 if 1e-99 <= abs(x) < 1e99 or x == 0 else 2  # three where the exponent has two places
     assert abs(float(text) - x) <= 5.01 * 10.0**-digits * abs(x)
+
+
+def test_limits_are_words() -> None:
+    assert between((1.0, 2.5)) == "1 to 2.5" and between(None) == "–"
 
 
 def test_no_number_is_a_dash() -> None:
@@ -112,6 +109,25 @@ def test_a_solved_problem_end_to_end() -> None:
     assert "expected discounted totals" in words(text) and "simulator calls" in words(text)
     assert all(f"Note: {remark}." in words(text) for remark in solution.remarks)
     assert "truth" not in printed(print_solution, solution)
+    assert "likely range" in text and "proved" not in text.split("Note:")[0]
+
+
+def test_a_certificate_takes_the_place_of_the_likely_range() -> None:
+    instance = zoo.make("wireless")
+    solution = solve(instance.problem, instance.simulator, samples=50_000, certificate=50_000)
+    text = printed(print_solution, solution)
+    proof = solution.certificate
+    assert isinstance(proof, Certificate)
+    assert "proved limits" in text and "likely range" not in text.lower()
+    assert words(text).count(between(proof.value)) == 2  # beside the estimate, and among what is proved
+    assert words(text).count(between(proof.constraints[0])) == 2
+    assert "the limits shown are measured" not in words(text) and "a-priori" not in words(text)
+    assert any("the limits shown are measured" in remark for remark in solution.remarks)  # or this tests nothing
+
+
+def test_a_policy_without_prices_has_dashes() -> None:
+    solution = dataclasses.replace(answer(bandit([0.1]), [0.5]), multipliers=())
+    assert "–" in printed(print_solution, solution)
 
 
 names = st.text(st.characters(codec="ascii", categories=["L", "N", "P"]), min_size=1, max_size=60)
@@ -127,10 +143,22 @@ def test_any_names_and_numbers_fit(rows: list[tuple[str, float]], members: int) 
     given_names, values = [name for name, _ in rows], [value for _, value in rows]
     table = bandit([0.1] * len(rows), names=given_names)
     check = {"value": values[0], "constraints": values, "optimum": {"value": values[0], "constraints": values}}
+    proof = Certificate(
+        0.95,
+        1_000,
+        0,
+        (min(values), max(values)),
+        tuple((v, v) for v in values),
+        upper_bound=values[0],
+        gap=abs(values[0]),
+        assumes={"value": "nothing"},
+    )
+    with_proof = printed(print_solution, answer(table, values, members=members, certificate=proof), check)
     text = printed(print_solution, answer(table, values, members=members), check)
     for value in values:
         assert number(value) in text.split()
         assert number(value - 0.1) in text.split()
+        assert with_proof.split().count(number(value)) > text.split().count(number(value))
     table_text = text[text.index("quantity") : text.index("Values are")]
     for name in given_names:  # folded over lines, so the characters are counted, not the word found
         for character in set(name):

@@ -1,0 +1,58 @@
+"""The command line: ``saddleback zoo | exact | plan | solve | certify | frontier``, one file a verb.
+
+Exit codes: 0 solved, 1 a stored proof that does not check out, 2 bad input, 3 infeasible, 4 undecided or budget exhausted,
+5 a simulator or I/O fault, 130 an interrupt. Answers go to stdout, progress and errors to stderr.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from saddleback._version import __version__
+from saddleback.cli import certify, exact, frontier, plan, solve, zoo
+from saddleback.errors import SaddlebackError
+
+app = typer.Typer(
+    name="saddleback",
+    help="Constrained decision problems with a simulator: a policy, and a proof of how good it is.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+@app.callback(invoke_without_command=True)
+def root(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    """Constrained decision problems with a simulator: a policy, and a proof of how good it is."""
+    if version:
+        typer.echo(__version__)
+        raise typer.Exit()
+
+
+# In the order in which a newcomer meets them.
+app.command(epilog="Example: saddleback zoo")(zoo.zoo)
+app.command(epilog="Example: saddleback exact wireless --json")(exact.exact)
+app.command(epilog="Example: saddleback plan wireless --epsilon 2")(plan.plan)
+app.command(
+    epilog="Examples: saddleback solve wireless --check   ·   saddleback solve problem.npz --epsilon 0.5 --out run"
+)(solve.solve)
+app.command(epilog="Examples: saddleback certify run --seed 7   ·   saddleback certify run --recheck")(certify.certify)
+app.command(epilog="Example: saddleback frontier wireless --points 20")(frontier.frontier)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point: errors become one message and an exit code, never a traceback."""
+    try:
+        app(arguments)
+    except SaddlebackError as error:
+        text = str(error).replace("[", "\\[")
+        Console(stderr=True, highlight=False).print(f"[red]error:[/red] {text}", soft_wrap=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        Console(stderr=True).print("interrupted")
+        sys.exit(130)

@@ -1,0 +1,41 @@
+"""``saddleback frontier``: the whole trade-off from one set of samples."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from saddleback.cli.common import Json, Seed, Settings, Target, print_json, progress_bar
+from saddleback.errors import require
+from saddleback.reports.text import print_frontier
+from saddleback.setup import Choices, prepare
+from saddleback.targets import load_target
+from saddleback.tradeoff import frontier as trade_off
+
+
+def frontier(
+    target: Target,
+    settings: Settings = None,
+    constraint: Annotated[str | None, typer.Option(help="Name of the constraint whose threshold moves.")] = None,
+    points: Annotated[int, typer.Option(help="Number of thresholds.")] = 20,
+    samples: Annotated[int, typer.Option(help="Simulator calls in total, over all buffers.")] = 1_000_000,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """The best reward against one constraint's threshold, the others held, from one set of samples."""
+    require(seed >= 0, "seed", "must not be negative", seed, "use 0, 1, 2 …")
+    instance = load_target(target, settings or [])
+    parts = prepare(instance.problem, instance.simulator, samples, seed, Choices())
+    with progress_bar() as progress:
+        if progress is not None:
+            progress("frontier", 0, 1)
+        curve = trade_off(parts, constraint, points)
+    if as_json:
+        name = instance.problem.constraints[curve.constraint].name
+        rows = [p.to_json() for p in curve.points]
+        vertices = curve.breakpoints() if instance.problem.num_constraints == 1 else None
+        print_json({"constraint": name, "samples": parts.samples, "points": rows, "breakpoints": vertices})
+    else:
+        print_frontier(Console(), curve)

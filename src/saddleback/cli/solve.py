@@ -1,0 +1,177 @@
+"""``saddleback solve``: a policy from simulator calls, with a proof of how good it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from saddleback.cli.common import Json, Seed, Settings, Target, exact_answer, exact_json, print_json, progress_bar
+from saddleback.designs import BY_NAME as DESIGNS
+from saddleback.duals import BY_NAME as DUALS
+from saddleback.errors import InputError, require
+from saddleback.evaluators import BY_NAME as EVALUATORS
+from saddleback.exact import mixture_values
+from saddleback.reports.text import print_solution
+from saddleback.solution import Solution
+from saddleback.solvers import BY_NAME as SOLVERS
+from saddleback.solving import solve as solve_problem
+from saddleback.storage.policy_file import save_mixture
+from saddleback.storage.run_folder import check_place, save_run
+from saddleback.targets import load_target, origin_of
+from saddleback.zoo.instance import Instance
+
+_USUAL_SAMPLES = 1_000_000
+_MOST_SAMPLES = 100_000_000
+
+
+def _part(help_text: str, default: str | None = None) -> Any:
+    """An option for those who want to choose the parts of the method themselves."""
+    shown: Any = True if default is None else default
+    return typer.Option(help=help_text, show_default=shown, rich_help_panel="Parts of the method, and its paper form")
+
+
+def solve(
+    target: Target,
+    settings: Settings = None,
+    samples: Annotated[
+        int | None,
+        typer.Option(help="Simulator calls in all, half of them for the certificate.", show_default="1000000"),
+    ] = None,
+    certificate_samples: Annotated[
+        int | None, typer.Option(help="How many of them for the certificate.", show_default="half")
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help="Instead of --samples: draw until this accuracy of the discounted reward is proved."),
+    ] = None,
+    max_samples: Annotated[
+        int | None, typer.Option(help="With --epsilon: give up after this many.", show_default="100000000")
+    ] = None,
+    feasibility: Annotated[str, typer.Option(help="relaxed or strict.")] = "relaxed",
+    delta: Annotated[float, typer.Option(help="One minus the confidence of the limits.")] = 0.05,
+    seed: Seed = 0,
+    check: Annotated[bool, typer.Option("--check", help="Compare with the truth where the table is known.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Write the run to this new folder, for `certify`.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Let --out replace an earlier run.")] = False,
+    policy: Annotated[Path | None, typer.Option(help="Write the mixture to this .npz file.")] = None,
+    as_json: Json = False,
+    solver: Annotated[str | None, _part("One of " + ", ".join(SOLVERS) + ".")] = None,
+    evaluator: Annotated[str | None, _part("One of " + ", ".join(EVALUATORS) + ".")] = None,
+    dual: Annotated[str | None, _part("One of " + ", ".join(DUALS) + ".")] = None,
+    design: Annotated[str | None, _part("One of " + ", ".join(DESIGNS) + ".")] = None,
+    mode: Annotated[str, _part("default, or literal: the paper's algorithm as it stands.")] = "default",
+    iterations: Annotated[int | None, _part("K, for the projected descent of literal mode.", "1000")] = None,
+    error: Annotated[float | None, _part("The oracles' error f, set by hand, in utilities.")] = None,
+    buffers: Annotated[int, _part("2: solver and evaluator have their own samples. 1: the paper's.")] = 2,
+    batch_size: Annotated[int | None, _part("M, samples a pair in each inner iteration.")] = None,
+    resolution: Annotated[
+        int,
+        _part(
+            "Grid of the solver's rewards, which a-priori guarantees need; 0: none.", "1000 in literal mode, else none"
+        ),
+    ] = -1,
+    allocation: Annotated[str | None, _part("equal, or design: samples follow the design's weights.")] = None,
+) -> None:
+    """Find a policy from simulator calls alone, and prove how good it is."""
+    budget: dict[str, Any] = (
+        _split(samples, certificate_samples, max_samples)
+        if epsilon is None
+        else _adaptive(epsilon, max_samples, samples, certificate_samples, iterations, error, batch_size, resolution)
+    )
+    parts: dict[str, Any] = {
+        "feasibility": feasibility,
+        "mode": mode,
+        "delta": delta,
+        "seed": seed,
+        "dual": dual,
+        "solver": solver,
+        "evaluator": evaluator,
+        "design": design,
+        "buffers": buffers,
+        "allocation": allocation,
+    }
+    instance = load_target(target, settings or [])
+    if policy is not None and not policy.absolute().parent.is_dir():
+        raise InputError("--policy", "must lie in an existing folder", str(policy), "make the folder first")
+    require(out is not None or not force, "--force", "must go with --out", "no --out", "name the folder to replace")
+    place = None if out is None else check_place(out, instance.problem, force=force)
+    origin = None if out is None else origin_of(target, settings or [])
+    if epsilon is None:
+        parts |= {
+            "iterations": 1000 if iterations is None else iterations,
+            "error": error,
+            "batch_size": batch_size,
+            "resolution": resolution or None,
+        }
+    try:
+        with progress_bar() as progress:
+            solution = solve_problem(instance.problem, instance.simulator, **budget, **parts, progress=progress)
+    except InputError as fault:
+        raise _in_all(fault, budget) from None
+    truth = _truth(instance, solution) if check else None
+    try:
+        if policy is not None and solution.mixture is not None:
+            save_mixture(solution.mixture, solution.problem, policy)
+        elif policy is not None:
+            Console(stderr=True).print(f"no policy to write to {policy}", markup=False)
+        if place is not None and origin is not None:
+            save_run(place, solution, origin, {**budget, **parts}, seed, force=force)
+    finally:  # a full disk must not cost the answer too
+        if as_json:
+            print_json({**solution.to_json(), **({"exact": truth} if check else {})})
+        else:
+            print_solution(Console(), solution, truth)
+    raise typer.Exit(solution.status.exit_code)
+
+
+def _split(samples: int | None, certificate: int | None, most: int | None) -> dict[str, Any]:
+    """The simulator calls of solve and certificate."""
+    require(most is None, "--max-samples", "must go with --epsilon", most, "use --samples for a fixed number")
+    total = _USUAL_SAMPLES if samples is None else samples
+    require(
+        total >= 2, "samples", "must be at least 2: one for the solve, one for the certificate", total, "use 100000"
+    )
+    proof = total // 2 if certificate is None else certificate
+    require(proof >= 1, "--certificate-samples", "must be at least 1", proof, "use half of --samples")
+    require(
+        proof < total,
+        "--certificate-samples",
+        f"must be less than --samples, {total}, which counts them too",
+        proof,
+        "raise --samples",
+    )
+    return {"samples": total - proof, "certificate": proof}
+
+
+def _adaptive(epsilon: float, most: int | None, *others: Any) -> dict[str, Any]:
+    """A solve to an accuracy, which takes its own decisions about the rest."""
+    names = "--samples", "--certificate-samples", "--iterations", "--error", "--batch-size", "--resolution"
+    for name, value in zip(names, others, strict=True):
+        given = value not in (None, -1)
+        require(not given, name, "must not be given with --epsilon", value, "leave one of the two out")
+    require(most is None or most >= 2, "--max-samples", "must be at least 2", most, "use 10000000")
+    return {"epsilon": epsilon, "max_samples": _MOST_SAMPLES if most is None else most}
+
+
+def _in_all(fault: InputError, budget: dict[str, Any]) -> InputError:
+    """Too few samples, in terms of what the user gave: the certificate's are not the solve's."""
+    if fault.name != "samples" or "certificate" not in budget:
+        return fault
+    share = f"{budget['samples']:,} of {budget['samples'] + budget['certificate']:,} are for the solve"
+    return InputError("samples", fault.rule, f"{fault.value} ({share})", fault.remedy)
+
+
+def _truth(instance: Instance, solution: Solution) -> dict[str, Any] | None:
+    """True values of the returned mixture and the true optimum; None where the table is not known."""
+    if instance.table is None:
+        return None
+    best = exact_answer(instance)
+    truth: dict[str, Any] = {"optimum": exact_json(instance, best)}
+    truth["optimum"]["constraints"] = best.constraint_values.tolist() if best.status == "optimal" else []
+    if solution.mixture is not None:
+        values = mixture_values(instance.table, solution.mixture)
+        truth |= {"value": float(values[0]), "constraints": values[1:].tolist()}
+    return truth

@@ -1,0 +1,196 @@
+"""Wrong input and other mishaps: one message each, the right exit code, and no traceback ever."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from command_line import arrays
+
+from helpers import random_table
+from saddleback.cli import solve as solve_verb
+
+QUICK = ["--samples", "40000"]
+
+
+def spoiled(name):
+    """One spoiled copy of a good table per kind of mistake, with what the message must name."""
+    good = arrays(random_table(1))
+    S, A = good["reward"].shape
+    if name == "row sum":
+        P = good["P"].copy()
+        P[2, 1] *= 0.98
+        return {**good, "P": P}, "P[state 2, action 1]", 2
+    if name == "nan reward":
+        reward = good["reward"].copy()
+        reward[3, 2] = np.nan
+        return {**good, "reward": reward}, "reward[3, 2]", 2
+    if name == "gamma":
+        return {**good, "gamma": np.float64(1.0)}, "gamma", 2
+    if name == "threshold":
+        return {**good, "thresholds": np.array([4.9])}, "constraint-0", 3
+    if name == "threshold beyond range":
+        return {**good, "thresholds": np.array([40.0])}, "constraint-0", 3
+    if name == "phi shape":
+        return {**good, "phi": np.ones((S, A + 1, 2))}, "phi", 2
+    if name == "object array":
+        return {**good, "reward": np.array([[None] * A] * S, dtype=object)}, "reward", 2
+    sparse = random_table(1).P
+    parts = {k: v for k, v in good.items() if k != "P"}
+    indices = sparse.indices.copy()
+    indices[4] = 99
+    return {**parts, "P_data": sparse.data, "P_indices": indices, "P_indptr": sparse.indptr}, "99", 2
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["row sum", "nan reward", "gamma", "threshold", "threshold beyond range", "phi shape", "object array", "indices"],
+)
+def test_bad_files_name_the_culprit(run, tmp_path, name):
+    data, culprit, expected = spoiled(name)
+    path = tmp_path / "bad.npz"
+    np.savez(path, **data)
+    code, out, err = run("solve", path, "--samples", 200_000, "--iterations", 5)
+    assert code == expected
+    assert culprit in " ".join((out + err).split())
+    assert "\n\n" not in err.strip()
+
+
+def test_infeasible_adds_max_slack(run, tmp_path):
+    data, _, _ = spoiled("threshold")
+    path = tmp_path / "bad.npz"
+    np.savez(path, **data)
+    code, out, _ = run("solve", path, "--samples", 200_000, "--json")
+    answer = json.loads(out)
+    assert (code, answer["status"]) == (3, "infeasible")
+    assert answer["max_slack"] < 0
+    assert answer["value"] is None
+    code, out, _ = run("exact", path, "--json")
+    assert code == 3
+    assert json.loads(out)["max_slack"] < 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["solve", "missing.npz"], "missing.npz"),
+        (["solve", "no-such-problem"], "one of the zoo"),
+        (["solve", "garnet", "--set", "gama=0.9"], "gama"),
+        (["solve", "garnet", "--set", "gamma=high"], "gamma"),
+        (["solve", "garnet", "--set", "gamma"], "name=value"),
+        (["solve", "garnet", "--solver", "magic"], "solver"),
+        (["solve", "garnet", "--samples", "3"], "samples"),
+        (["solve", "garnet", "--samples", "1000"], "500 of 1,000 are for the solve"),
+        (["solve", "garnet", "--samples", "1"], "must be at least 2"),
+        (["solve", "garnet", "--samples", "-5"], "must be at least 2"),
+        (["solve", "garnet", "--samples", "30000000000"], "memory"),
+        (["solve", "garnet", "--certificate-samples", "0"], "--certificate-samples` must be at least 1"),
+        (["solve", "garnet", "--certificate-samples", "-3"], "--certificate-samples` must be at least 1"),
+        (["solve", "garnet", "--samples", "9", "--certificate-samples", "9"], "must be less than --samples, 9"),
+        (["solve", "garnet", "--epsilon", "1", "--samples", "900"], "--samples` must not be given with --epsilon"),
+        (["solve", "garnet", "--epsilon", "1", "--certificate-samples", "9"], "must not be given with --epsilon"),
+        (["solve", "garnet", "--epsilon", "1", "--batch-size", "4"], "--batch-size` must not be given with --epsilon"),
+        (["solve", "garnet", "--epsilon", "1", "--mode", "literal"], "with epsilon"),
+        (["solve", "garnet", "--epsilon", "-1"], "`epsilon` must be positive"),
+        (["solve", "garnet", "--epsilon", "0"], "`epsilon` must be positive"),
+        (["solve", "garnet", "--epsilon", "nan"], "`epsilon` must be positive"),
+        (["solve", "garnet", "--epsilon", "1", "--max-samples", "1"], "--max-samples` must be at least 2"),
+        (["solve", "garnet", "--max-samples", "1000"], "--max-samples` must go with --epsilon"),
+        (["solve", "garnet", "--delta", "0"], "delta"),
+        (["solve", "garnet", "--iterations", "0"], "iterations"),
+        (["solve", "garnet", "--out", "no/such/run"], "--out` must lie in an existing folder"),
+        (["solve", "garnet", "--force"], "--force` must go with --out"),
+        (["solve", "hard-instance", "--set", "dim=40", "--out", "run"], "--out` must be left out"),
+        (["frontier", "garnet", "--seed", "-1"], "seed"),
+        (["plan", "garnet", "--epsilon", "1", "--seed", "-1"], "seed"),
+        (["plan", "garnet"], "--epsilon"),
+        (["plan", "garnet", "--epsilon", "-1"], "`epsilon` must lie in (0, 10]"),
+        (["plan", "garnet", "--epsilon", "11"], "`epsilon` must lie in (0, 10]"),
+        (["plan", "garnet", "--epsilon", "1", "--delta", "2"], "delta"),
+        (["plan", "garnet", "--epsilon", "1", "--samples", "1"], "samples"),
+        (["plan", "garnet", "--epsilon", "1", "--feasibility", "maybe"], "feasibility"),
+        (["plan", "nowhere.npz", "--epsilon", "1"], "nowhere.npz"),
+        (["solve", "garnet", "--seed", "-1"], "seed"),
+        (["solve", "garnet", "--batch-size", "0"], "batch_size"),
+        (["solve", "garnet", "--allocation", "odd"], "allocation"),
+        (["solve", "garnet", "--policy", "no/such/folder.npz"], "existing folder"),
+        (["solve", "x" * 300 + ".npz"], "npz"),
+        (["solve", "garnet", "--samples", "many"], "samples"),
+        (["solve", "garnet", "--feasibility", "maybe"], "feasibility"),
+        (["exact", "hard-instance", "--set", "dim=40"], "no table"),
+        (["frobnicate"], "frobnicate"),
+        (["solve", "hard-instance", "--set", "threshold=9"], "threshold"),
+    ],
+)
+def test_bad_words(run, arguments, says):
+    code, out, err = run(*arguments)
+    assert code == 2
+    assert says in out + err
+
+
+@pytest.mark.parametrize("delay", [0.05, 6.0])
+def test_ctrl_c_exits_130_without_a_traceback(delay):
+    """A real SIGINT, while the package loads and while it solves."""
+    command = [sys.executable, "-m", "saddleback", "solve", "random-linear", "--mode", "literal", "--resolution", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(delay)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    if delay > 1 or process.returncode == 130:  # earlier than this the interpreter itself may still be starting
+        assert process.returncode == 130
+        assert "Traceback" not in err
+
+
+def test_interrupt_exits_130(run, monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(solve_verb, "solve_problem", interrupted)
+    assert run("solve", "garnet")[0] == 130
+
+
+def test_broken_policy_path_is_an_io_fault(run, tmp_path):
+    (tmp_path / "taken.npz").mkdir()
+    code, _, err = run("solve", "garnet", *QUICK, "--policy", tmp_path / "taken.npz")
+    assert code == 5
+    assert "taken.npz" in err
+
+
+def test_a_run_is_not_overwritten(run, tmp_path):
+    """Not without --force; and with it, nothing but a run is ever replaced."""
+    place = tmp_path / "run"
+    place.mkdir()  # an empty folder is as good as none
+    assert run("solve", "queue", *QUICK, "--out", place)[0] == 0
+    first = (place / "certificate.json").read_bytes()
+    code, _, err = run("solve", "queue", *QUICK, "--seed", 1, "--out", place)
+    assert code == 2 and "holds a run" in err and "--force" in err
+    assert (place / "certificate.json").read_bytes() == first
+    assert run("solve", "queue", *QUICK, "--seed", 1, "--out", place, "--force")[0] == 0
+    assert (place / "certificate.json").read_bytes() != first
+    assert [p.name for p in tmp_path.iterdir()] == ["run"]
+    (place / "notes.txt").write_text("precious")
+    code, _, err = run("solve", "queue", *QUICK, "--out", place, "--force")
+    assert code == 2 and "notes.txt" in err
+    assert (place / "notes.txt").read_text() == "precious"
+    code, _, err = run("solve", "queue", *QUICK, "--out", place / "notes.txt", "--force")
+    assert code == 2 and "which is a file" in err
+
+
+def test_an_unwritable_place_is_an_io_fault(run, tmp_path):
+    """A name longer than any file system takes: known only when the folder is made."""
+    code, out, err = run("solve", "queue", *QUICK, "--out", tmp_path / ("x" * 240))
+    assert code == 5
+    assert "could not be written" in err
+    assert "queue: solved" in out  # the answer is not lost
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_folder_is_an_io_fault(run, tmp_path):
+    (tmp_path / "closed").mkdir(mode=0o500)
+    code, out, err = run("solve", "queue", *QUICK, "--out", tmp_path / "closed" / "run")
+    assert (code, out) == (5, "")
+    assert "read-only" in err

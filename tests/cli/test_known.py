@@ -1,0 +1,54 @@
+"""``zoo``, ``exact`` and ``frontier``, and what is there without a verb."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from helpers import random_table
+from saddleback import __version__, zoo
+from saddleback.exact import solve_exactly
+
+
+def test_zoo_lists_every_problem(run):
+    code, out, _ = run("zoo")
+    assert code == 0
+    for name in zoo.BY_NAME:
+        assert name in out
+    _, out, _ = run("zoo", "--json")
+    assert [p["name"] for p in json.loads(out)["problems"]] == list(zoo.BY_NAME)
+
+
+def test_exact_json(run, table_file):
+    code, out, _ = run("exact", table_file, "--json")
+    answer = json.loads(out)
+    truth = solve_exactly(random_table(1))
+    assert code == 0
+    assert answer["value"] == pytest.approx(truth.value)
+    assert answer["constraints"][0]["slack"] >= -1e-9
+    assert answer["multipliers"][0] >= 0
+    assert answer["slater"] == pytest.approx(truth.slater)
+
+
+@pytest.mark.parametrize("method", ["columns", "lp"])
+def test_exact_by_either_method(run, method):
+    code, out, _ = run("exact", "garnet", "--method", method, "--json")
+    answer = json.loads(out)
+    assert code == 0
+    assert answer["method"] == method
+    assert {"value", "constraints", "multipliers", "slater", "gap", "seconds"} <= set(answer)
+    assert answer["value"] == pytest.approx(7.69697529672, abs=1e-5)
+    assert answer["gap"] <= 1e-5
+
+
+def test_exact_text(run):
+    code, out, _ = run("exact", "garnet")
+    assert code == 0
+    assert "optimal value" in out
+
+
+def test_installed_command_and_module():
+    for command in ([sys.executable, "-m", "saddleback"],):
+        done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == __version__

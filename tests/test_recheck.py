@@ -1,0 +1,166 @@
+"""The checker that shares no code with the certificate: it finds the same limits, and every number that was moved."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helpers import random_table
+from saddleback import Solution, recheck, solve
+from saddleback.certify.intervals import betting, maurer_pontil
+from saddleback.storage.certificate_file import problem_fields
+from saddleback.storage.run_folder import RolloutValues
+
+
+def stored(solution: Solution) -> tuple[dict[str, Any], RolloutValues]:
+    """As they would come out of a run folder."""
+    proof = solution.certificate
+    assert proof is not None
+    data = json.loads(json.dumps({**proof.to_json(), "problem": problem_fields(solution.problem)}))
+    told = data["evidence"]["rollouts"]
+    limits = (np.array(told[k]) for k in ("low", "high", "tail"))
+    return data, RolloutValues(proof.rollout_values, *limits)  # type: ignore[attr-defined]
+
+
+TABLE = random_table(3, m=2)
+SOLUTION = solve(TABLE.problem(), TABLE.simulator(), samples=20_000, certificate=20_000, seed=1)
+
+
+def failed(data: dict[str, Any], rollouts: RolloutValues | None) -> list[str]:
+    return [c.name for c in recheck.recheck(data, rollouts) if not c.passed]
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(
+    st.lists(st.floats(-3, 5), min_size=1, max_size=300),
+    st.sampled_from([0.05, 0.01, 1e-6]),
+    st.floats(0, 4),
+    st.floats(0, 4),
+)
+def test_both_codes_find_the_same_interval(values: list[float], delta: float, below: float, above: float) -> None:
+    """Bisection, bets and capital were written twice; the limits agree to a millionth of the width."""
+    x = np.array(values)
+    low, high = float(x.min()) - below, float(x.max()) + above + 1e-3
+    y = (x - low) / (high - low)
+    mine = recheck._lower(y, delta / 2), 1 - recheck._lower(1 - y, delta / 2)
+    theirs = betting(x, low, high, delta)
+    tolerance = 1e-5 * (theirs.high - theirs.low) + 1e-9
+    assert low + (high - low) * mine[0] == pytest.approx(theirs.low, abs=tolerance)
+    assert low + (high - low) * mine[1] == pytest.approx(theirs.high, abs=tolerance)
+    plain, other = recheck._maurer_pontil(y, delta), maurer_pontil(x, low, high, delta)
+    assert low + (high - low) * plain[0] == pytest.approx(other.low, abs=1e-9)
+    assert low + (high - low) * plain[1] == pytest.approx(other.high, abs=1e-9)
+
+
+@pytest.mark.parametrize("interval", ["betting", "empirical-bernstein"])
+def test_a_real_proof_follows(interval: str) -> None:
+    from saddleback.certification import issue_certificate, with_certificate
+
+    proof = issue_certificate(SOLUTION, TABLE.simulator(), samples=10_000, seed=9, interval=interval)
+    data, rollouts = stored(with_certificate(SOLUTION, proof))
+    checks = recheck.recheck(data, rollouts)
+    assert [c.name for c in checks if not c.passed] == []
+    assert len(checks) == 2 + 2 * 3 + 3
+
+
+def move(data: dict[str, Any], path: str, change: Any) -> dict[str, Any]:
+    """The certificate with one number changed."""
+    data = copy.deepcopy(data)
+    *outer, last = [int(p) if p.isdigit() else p for p in path.split(".")]
+    place: Any = data
+    for name in outer:
+        place = place[name]
+    place[last] = change(place[last])
+    return data
+
+
+@pytest.mark.parametrize(
+    ("path", "change", "culprit"),
+    [
+        ("value.0", lambda x: x + 1e-3, "limits of reward"),
+        ("value.1", lambda x: x + 1e-3, "limits of reward"),
+        ("constraints.1.0", lambda x: x + 1e-3, "limits of constraint-1"),
+        ("constraints.0.1", lambda x: x - 1e-3, "limits of constraint-0"),
+        ("upper_bound", lambda x: x - 1e-3, "upper bound"),
+        ("upper_bound", lambda x: None, "upper bound"),
+        ("gap", lambda x: x - 1e-6, "gap"),
+        ("gap", lambda x: None, "gap"),
+        ("feasible", lambda x: "refuted", "verdict"),
+        ("feasible", lambda x: "certified", "verdict"),
+        ("confidence", lambda x: x + 1e-6, "division of δ"),
+        ("evidence.bound.value", lambda x: x - 1e-3, "upper bound"),
+        ("evidence.bound.sigma", lambda x: x[::-1], "upper bound"),
+        ("evidence.bound.delta", lambda x: 2 * x, "division of δ"),
+        ("evidence.rollouts.delta_of_each", lambda x: 2 * x, "division of δ"),
+        ("evidence.rollouts.delta_of_each", lambda x: x / 2, "limits of reward"),
+        ("evidence.rollouts.mean.2", lambda x: x + 1e-6, "rollouts"),
+        ("evidence.rollouts.high.0", lambda x: x - 1e-6, "rollouts"),
+        ("evidence.rollouts.number", lambda x: x + 1, "rollouts"),
+        ("problem.reward.scale", lambda x: 1.01 * x, "limits of reward"),
+        ("problem.constraints.0.base", lambda x: x + 0.01, "limits of constraint-0"),
+        ("linearity", lambda x: {"failures": ["something"]}, "upper bound"),
+    ],
+)
+def test_every_moved_number_is_found(path: str, change: Any, culprit: str) -> None:
+    data, rollouts = stored(SOLUTION)
+    assert data["feasible"] == "undecided" and failed(data, rollouts) == []
+    assert culprit in failed(move(data, path, change), rollouts)
+
+
+def test_moved_rollouts_are_found() -> None:
+    data, rollouts = stored(SOLUTION)
+    values = rollouts.values.copy()
+    values[::2, 1] += 0.01
+    assert {"rollouts", "limits of constraint-0"} <= set(failed(data, rollouts._replace(values=values)))
+    assert failed(data, rollouts._replace(values=rollouts.values[::-1].copy()))  # the order counts: bets look back
+    assert failed(data, None) == ["rollouts"]
+
+
+@pytest.mark.parametrize("sense", [">=", "<="])
+@pytest.mark.parametrize(
+    ("limits", "allowance", "right"),
+    [
+        ((1.0, 2.0), 0.0, "undecided"),
+        ((1.6, 2.0), 0.0, "certified"),
+        ((1.0, 1.4), 0.0, "refuted"),
+        ((1.4, 2.0), 0.2, "certified"),
+        ((1.0, 1.4), 0.2, "undecided"),
+    ],
+)
+def test_verdicts(sense: str, limits: tuple[float, float], allowance: float, right: str) -> None:
+    """Against a threshold of 1.5, and mirrored for budgets."""
+    sign = 1 if sense == ">=" else -1
+    row = {"name": "c", "sense": sense, "threshold": sign * 1.5}
+    ends = sorted(sign * x for x in limits)
+    for told in ("certified", "refuted", "undecided"):
+        data = {"feasible": told, "constraints": [ends], "allowance": [allowance], "problem": {"constraints": [row]}}
+        assert recheck._verdict(data).passed == (told == right)
+
+
+def test_infeasibility() -> None:
+    row = {"name": "c", "sense": ">=", "threshold": 4.0, "base": 0.0, "scale": 1.0, "unit_threshold": 4.0}
+    problem = {"horizon": 5.0, "reward": {"base": 0.0, "scale": 1.0}, "constraints": [row]}
+    bound = {"sigma": [0.0, 1.0], "value": 3.5, "delta": 0.05}
+    data = {
+        "confidence": 0.95,
+        "value": None,
+        "constraints": [],
+        "slack_bound": -0.5,
+        "infeasible": "proved",
+        "evidence": {"bound": bound},
+        "problem": problem,
+    }
+    assert failed(data, None) == []
+    assert failed(data | {"slack_bound": -0.6}, None) == ["infeasibility"]
+    assert failed(data | {"infeasible": "not proved"}, None) == ["infeasibility"]
+    assert failed(data | {"evidence": {"bound": bound | {"sigma": [0.5, 0.5]}}}, None) == ["infeasibility"]
+    assert failed(data | {"confidence": 0.99}, None) == ["division of δ"]
+    beyond = {**problem, "constraints": [row | {"unit_threshold": 7.0}]}
+    assert failed(data | {"evidence": {}, "problem": beyond, "slack_bound": -2.0}, None) == []
+    assert failed(data | {"evidence": {}, "slack_bound": -2.0}, None) == ["infeasibility"]

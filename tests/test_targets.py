@@ -1,0 +1,64 @@
+"""What the command line can be pointed at."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from helpers import random_table
+from saddleback import InputError, save_table, solve
+from saddleback.policy import MixturePolicy, TabularPolicy
+from saddleback.storage.json_file import sha256_of
+from saddleback.storage.run_folder import load_run, save_run
+from saddleback.targets import load_run_target, load_target, origin_of
+
+
+def test_a_name_with_settings() -> None:
+    instance = load_target("queue", ["capacity=4", "gamma=0.9"])
+    assert (instance.problem.num_states, instance.problem.gamma) == (5, 0.9)
+    assert origin_of("queue", ["capacity=4"]).settings == ("capacity=4",)
+
+
+@pytest.mark.parametrize(
+    ("target", "settings", "says"),
+    [
+        ("quay", [], "one of the zoo"),
+        ("queue", ["capacity"], "name=value"),
+        ("queue", ["size=3"], "size"),
+        ("x.npz", ["size=3"], "must not be given for a file"),
+        ("x.npz", [], "x.npz"),
+    ],
+)
+def test_bad_targets(target: str, settings: list[str], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        load_target(target, settings)
+
+
+def test_a_stored_run_finds_its_problem(tmp_path: Path) -> None:
+    """The table's copy, under the name of the file it was copied from; and only the problem that was solved."""
+    table = random_table(1)
+    save_table(table, tmp_path / "mine.npz")
+    origin = origin_of(str(tmp_path / "mine.npz"), [])
+    assert origin.sha256 == sha256_of(tmp_path / "mine.npz")
+    instance = load_target(origin.target)
+    solution = solve(instance.problem, instance.simulator, samples=2_000, certificate=2_000)
+    save_run(tmp_path / "run", solution, origin, {}, 0)
+    (tmp_path / "mine.npz").unlink()
+    run = load_run(tmp_path / "run")
+    found = load_run_target(run)
+    assert found.problem.name == "mine"
+    np.testing.assert_array_equal(found.problem.reward, instance.problem.reward)
+    assert run.certificate is not None
+    for field, value in {"gamma": 0.81, "name": "yours", "states": 7, "constraints": []}.items():
+        problem = {**run.certificate["problem"], field: value}
+        other = dataclasses.replace(run, certificate={**run.certificate, "problem": problem})
+        with pytest.raises(InputError, match=f"as it was when the run was made \\({field}"):
+            load_run_target(other)
+    nearly = {**run.certificate["problem"], "gamma": 0.8 * (1 + 1e-15)}
+    load_run_target(dataclasses.replace(run, certificate={**run.certificate, "problem": nearly}))
+    small = MixturePolicy.of([TabularPolicy.stochastic(np.full((6, 2), 0.5))], np.ones(1))
+    with pytest.raises(InputError, match=r"tables of shape \(6, 3\)"):
+        load_run_target(dataclasses.replace(run, mixture=small))
