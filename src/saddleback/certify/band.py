@@ -68,7 +68,15 @@ def _lower_limits(
     baseline = fit_baseline(problem, guide.earlier[-1], alone)
     count = number_of_rollouts(problem.gamma, samples)
     rollouts = roll_out(
-        problem, model, alone, baseline, count, seed=request.seed, stream=Stream.ROLLOUT, group=1 + index
+        problem,
+        model,
+        alone,
+        baseline,
+        count,
+        seed=request.seed,
+        stream=Stream.ROLLOUT,
+        group=1 + index,
+        executor=request.executor,
     )
     columns = range(1 + problem.num_constraints)
     return np.array([interval_of(rollouts, j, delta, request.interval).low for j in columns])
@@ -85,7 +93,9 @@ def _bounds(
         else:
             plans.append(plan_linear(problem, design, list(guide.earlier), sigma, samples, delta))
     counts = np.maximum(1, np.mean([plan.counts for plan in plans], axis=0).astype(np.int64))
-    drawn = collect(model, problem, design, counts, seed=request.seed, stream=Stream.CERTIFICATE)
+    drawn = collect(
+        model, problem, design, counts, seed=request.seed, stream=Stream.CERTIFICATE, executor=request.executor
+    )
     fresh = cut(drawn, problem, design, 1)
     return [
         tabular_bound(problem, fresh, plan, delta)

@@ -103,7 +103,16 @@ def certify_guided(guide: Guide, model: GenerativeModel, request: Request) -> Ce
     rolled = _share_of_rollouts(guide, request.samples - tested, part)
     plan = _plan(guide, request.samples - tested - rolled, part)
     count = number_of_rollouts(problem.gamma, rolled)
-    rollouts = roll_out(problem, model, guide.mixture, baseline, count, seed=request.seed, stream=Stream.ROLLOUT)
+    rollouts = roll_out(
+        problem,
+        model,
+        guide.mixture,
+        baseline,
+        count,
+        seed=request.seed,
+        stream=Stream.ROLLOUT,
+        executor=request.executor,
+    )
     intervals = [interval_of(rollouts, j, part, request.interval) for j in range(1 + m)]
     low, high = np.array([i.low for i in intervals]), np.array([i.high for i in intervals])
     bound = None if plan is None else _bound(guide, model, plan, part, request)

@@ -21,23 +21,20 @@ horizon H·log(H/τ), have σ²H²·log(H/τ)/2: three to five times as much. α
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from saddleback.blocks import Executor, InOrder
+from saddleback.certify.tapes import ALPHA, CHUNK, Cast, RolloutSource, Transition, chunks_for, longest
+from saddleback.certify.tapes import steps_per_rollout as steps_per_rollout
 from saddleback.policy import MixturePolicy
 from saddleback.problem import CMDP
-from saddleback.simulator import GenerativeModel, generator
+from saddleback.simulator import GenerativeModel
 from saddleback.spaces import Actions, Array, States
-
-ALPHA = 0.5
-_CAP = 1e-6  # γ^L: what is left of the value at the cap
-CHUNK = 4096
-"""Rollouts that share a random stream."""
 
 ValueFunction = Callable[[States], Array]
 """V̂ of r, c_1..c_m at states, ``(n, 1+m)``, in utilities."""
@@ -106,12 +103,6 @@ class Rollouts:
         )
 
 
-def steps_per_rollout(gamma: float) -> float:
-    """The expected number of simulator calls of one rollout."""
-    kappa, L = gamma**ALPHA, longest(gamma)
-    return float((1 - kappa**L) / (1 - kappa)) if gamma > 0 else 1.0
-
-
 def roll_out(
     problem: CMDP,
     model: GenerativeModel,
@@ -123,77 +114,55 @@ def roll_out(
     stream: int,
     group: int = 0,
     observe: Observer | None = None,
+    executor: Executor | None = None,
 ) -> Rollouts:
-    """``num_rollouts`` independent rollouts, in chunks of one random stream each; every ``group`` has streams of its own.
+    """``num_rollouts`` independent rollouts, in chunks of their own random streams; so has every ``group``.
 
-    ``observe`` sees every step; it changes nothing.
+    ``observe`` sees every step of every chunk; it changes nothing. ``executor`` draws the tapes (None: here).
     """
-    before, m = model.num_queries, problem.num_constraints
+    m, source = problem.num_constraints, RolloutSource(model, problem, mixture, seed)
     gains = np.empty((num_rollouts, 1 + m))
     members, starts = np.empty((2, num_rollouts), dtype=np.int64)
-    for chunk, first in enumerate(range(0, num_rollouts, CHUNK)):
-        part = slice(first, min(first + CHUNK, num_rollouts))
-        key = (seed, int(stream), group, chunk)
-        rng = generator(*key)
-        members[part] = rng.choice(len(mixture.weights), size=part.stop - first, p=mixture.weights)
-        starts[part] = rng.choice(len(problem.start.weights), size=part.stop - first, p=problem.start.weights)
-        gains[part] = _gains(problem, model, mixture, baseline, members[part], starts[part], rng, key, observe, first)
+    steps = 0
+    for chunk, tape in (executor or InOrder()).run(source.draw, chunks_for(stream, group, num_rollouts)):
+        part = slice(chunk.block * CHUNK, chunk.block * CHUNK + chunk.size)
+        cast, transitions = source.play(chunk, tape)
+        members[part], starts[part] = cast
+        gains[part] = _gains(problem, baseline, cast, transitions, observe, part.start)
+        steps += len(tape.next_states)
     at_starts = np.array([f(problem.start.states) for f in baseline.functions])  # (k, starts, 1+m)
     mixed = np.einsum("k,ksj->sj", mixture.weights, at_starts)
     centre = problem.start.weights @ mixed
     low, high = range_of(problem.gamma, baseline)
     left = problem.gamma ** longest(problem.gamma)
     tails = -left * baseline.high, left * (problem.horizon - baseline.low)
-    return Rollouts(
-        gains,
-        members,
-        starts,
-        mixed,
-        centre,
-        centre + low,
-        centre + high,
-        *tails,
-        problem.horizon,
-        model.num_queries - before,
-    )
+    return Rollouts(gains, members, starts, mixed, centre, centre + low, centre + high, *tails, problem.horizon, steps)
 
 
 def _gains(
     problem: CMDP,
-    model: GenerativeModel,
-    mixture: MixturePolicy,
     baseline: Baseline,
-    members: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    rng: np.random.Generator,
-    key: tuple[int, ...],
+    cast: Cast,
+    transitions: Iterator[Transition],
     observe: Observer | None,
     first: int,
 ) -> Array:
     """The sums of Z over one chunk of rollouts, the first of which has the number ``first``."""
-    gamma, kappa = problem.gamma, problem.gamma**ALPHA
-    total = np.zeros((len(members), 1 + problem.num_constraints))
-    running, member, states = np.arange(len(members)), members, problem.start.states[starts]
-    V = _by_member(baseline.functions, member, states, total.shape[1])
-    weight = 1.0
-    for _ in range(longest(gamma)):
-        actions = _act(mixture, member, states, rng)
-        draw = model.sample(states, actions, rng, key)
-        u = problem.utilities(states, actions)
-        if draw.signals is not None:
-            seen = problem.observed
-            for column in np.flatnonzero(seen):
-                problem.signals[column].check(draw.signals[:, column], states, actions)
-            u[:, seen] = problem.utilities_of(draw.signals)[:, seen]
+    gamma, seen = problem.gamma, problem.observed
+    total = np.zeros((len(cast.members), 1 + problem.num_constraints))
+    V = _by_member(baseline.functions, cast.members, problem.start.states[cast.starts], total.shape[1])
+    at = np.arange(len(cast.members))
+    for step in transitions:
+        member = cast.members[step.running]
+        V = V[np.searchsorted(at, step.running)]  # those of ``at`` that still run
+        u = problem.utilities(step.states, step.actions)
+        if step.drawn.signals is not None:
+            u[:, seen] = problem.utilities_of(step.drawn.signals)[:, seen]
         if observe is not None:
-            observe(Step(first + running, member, states, actions, u, weight))
-        following = _by_member(baseline.functions, member, draw.next_states, total.shape[1])
-        total[running] += weight * (u + gamma * following - V)
-        go_on = rng.random(len(running)) < kappa
-        if not np.any(go_on):
-            break
-        running, member, states, V = running[go_on], member[go_on], draw.next_states[go_on], following[go_on]
-        weight *= gamma / kappa
+            observe(Step(first + step.running, member, step.states, step.actions, u, step.weight))
+        following = _by_member(baseline.functions, member, step.drawn.next_states, total.shape[1])
+        total[step.running] += step.weight * (u + gamma * following - V)
+        V, at = following, step.running
     return total
 
 
@@ -206,22 +175,6 @@ def _by_member(functions: Sequence[ValueFunction], member: NDArray[np.int64], st
         if np.any(mine):
             out[mine] = function(states[mine])
     return out
-
-
-def _act(mixture: MixturePolicy, member: NDArray[np.int64], states: States, rng: np.random.Generator) -> Actions:
-    if len(mixture.members) == 1:
-        return mixture.members[0].act(states, rng)
-    actions = np.empty(len(states), dtype=np.int64)
-    for k, policy in enumerate(mixture.members):
-        mine = member == k
-        if np.any(mine):
-            actions[mine] = policy.act(states[mine], rng)
-    return actions
-
-
-def longest(gamma: float) -> int:
-    """L, the step at which every rollout ends."""
-    return 1 if gamma <= _CAP else math.ceil(math.log(_CAP) / math.log(gamma))
 
 
 def range_of(gamma: float, baseline: Baseline) -> tuple[Array, Array]:
