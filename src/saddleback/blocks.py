@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from saddleback.errors import SimulatorError
 from saddleback.problem import CMDP
 from saddleback.simulator import BLOCK, Draw, GenerativeModel, generator
 from saddleback.spaces import Actions, States
@@ -33,24 +34,42 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class BlockSource:
-    """All that is needed to draw a block: simulator, problem, the coreset's pairs and the seed. It can be sent elsewhere."""
+    """All that is needed to draw a block: simulator, problem, pairs and the seed. It can be sent elsewhere.
+
+    The pairs have the numbers from ``first_pair`` on.
+    """
 
     model: GenerativeModel
     problem: CMDP
     states: States
     actions: Actions
     seed: int
+    first_pair: int = 0
 
     def draw(self, block: Block) -> Draw:
         """The block's samples, checked."""
-        key = (self.seed, block.stream, block.pair, block.block)
-        states = np.repeat(self.states[block.pair : block.pair + 1], block.size, axis=0)
-        actions = np.repeat(self.actions[block.pair : block.pair + 1], block.size)
+        key = self.key(block)
+        x = block.pair - self.first_pair
+        states, actions = np.repeat(self.states[x : x + 1], block.size, axis=0), np.repeat(self.actions[x], block.size)
         drawn = self.model.sample(states, actions, generator(*key), key)
         if drawn.signals is not None:
             for column in np.flatnonzero(self.problem.observed):
                 self.problem.signals[column].check(drawn.signals[:, column], states, actions)
         return drawn
+
+    def key(self, block: Block) -> tuple[int, int, int, int]:
+        """(seed, stream, pair, block): the key of the block's random stream."""
+        return (self.seed, block.stream, block.pair, block.block)
+
+    def fault(self, block: Block, problem: str, index: int = 0) -> SimulatorError:
+        """The error that says what the simulator did when this block was drawn, wherever that was."""
+        x = block.pair - self.first_pair
+        state, action = self.states[x], self.actions[x]
+        return SimulatorError(problem, state=state, action=action, key=self.key(block), index=index)
+
+    def account(self, num_queries: int) -> None:
+        """Put calls made for this source elsewhere on its meter (negative: take off calls that are counted apart)."""
+        self.model.num_queries += num_queries
 
 
 class Executor(Protocol):
@@ -70,10 +89,10 @@ class InOrder:
             yield task, function(task)
 
 
-def blocks_for(stream: int, wanted: NDArray[np.int64], held: NDArray[np.int64]) -> list[Block]:
+def blocks_for(stream: int, wanted: NDArray[np.int64], held: NDArray[np.int64], first_pair: int = 0) -> list[Block]:
     """The blocks that bring every pair from ``held`` to ``wanted`` samples; a pair that has more keeps them."""
     found = []
-    for pair, (n, had) in enumerate(zip(wanted.tolist(), held.tolist(), strict=True)):
+    for pair, (n, had) in enumerate(zip(wanted.tolist(), held.tolist(), strict=True), start=first_pair):
         first_block = -(-had // BLOCK)
         for i, first in enumerate(range(0, n - had, BLOCK)):
             found.append(Block(int(stream), pair, first_block + i, min(BLOCK, n - had - first)))

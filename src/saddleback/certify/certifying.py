@@ -260,7 +260,14 @@ def _linearity(
     problem = guide.problem
     if samples:
         report = check_linearity(
-            problem, guide.design, model, samples=samples, seed=request.seed, delta=request.delta, num_pairs=_HELD_OUT
+            problem,
+            guide.design,
+            model,
+            samples=samples,
+            seed=request.seed,
+            delta=request.delta,
+            num_pairs=_HELD_OUT,
+            executor=request.executor,
         )
     else:
         exact = (*signal_findings(problem, guide.design), constant_finding(problem, guide.design))

@@ -43,11 +43,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from saddleback.blocks import BlockSource, Executor, InOrder, blocks_for
 from saddleback.certify.probes import Probes, StateFunction, choose_pairs, choose_probes
 from saddleback.design import Design
 from saddleback.errors import require
 from saddleback.problem import CMDP
-from saddleback.simulator import BLOCK, GenerativeModel, Stream, generator
+from saddleback.simulator import GenerativeModel, Stream, generator
 from saddleback.spaces import Actions, Array, States
 
 
@@ -97,6 +98,7 @@ def held_out_tests(
     num_pairs: int,
     num_functions: int,
     first_pair: int,
+    executor: Executor | None = None,
 ) -> HeldOut:
     """Draw ``samples`` in all, the same number at every pair, and test.
 
@@ -116,7 +118,7 @@ def held_out_tests(
         f"draw {4 * (k + c)} or more, or hold out fewer pairs",
     )
     sources = np.concatenate([states, design.states]), np.concatenate([actions, design.actions])
-    folds = _moments(problem, model, *sources, probes, n, seed, first_pair + 1)
+    folds = _moments(problem, model, *sources, probes, n, seed, first_pair + 1, executor)
     A = np.hstack([np.eye(k), -problem.required_features().at(states, actions) @ design.operator])
     single = _one_by_one(A, folds[2], probes.names, delta / 2)
     both = [_together(A, folds[a], folds[1 - a], delta / 4) for a in (0, 1)]
@@ -164,25 +166,22 @@ def _moments(
     n: int,
     seed: int,
     first_pair: int,
+    executor: Executor | None,
 ) -> tuple[_Moments, _Moments, _Moments]:
-    """Of the even samples, the odd ones and all, block by block: no sample is kept."""
+    """Of the even samples, the odd ones and all, block by block."""
     Y, K = len(actions), len(probes.names)
     num, sums, products = np.zeros(2, dtype=np.int64), np.zeros((2, Y, K)), np.zeros((2, Y, K, K))
-    for y in range(Y):
-        num[:] = 0
-        for block, first in enumerate(range(0, n, BLOCK)):
-            size, key = min(BLOCK, n - first), (seed, int(Stream.CERTIFICATE), first_pair + y, block)
-            s, a = np.repeat(states[y : y + 1], size, axis=0), np.repeat(actions[y : y + 1], size)
-            draw = model.sample(s, a, generator(*key), key)
-            if draw.signals is not None:
-                for column in np.flatnonzero(problem.observed):
-                    problem.signals[column].check(draw.signals[:, column], s, a)
-            x = probes.evaluate(draw) - 0.5  # centred: less is lost when squares are subtracted
-            for fold in (0, 1):
-                part = x[fold::2]
-                num[fold] += len(part)
-                sums[fold, y] += part.sum(axis=0)
-                products[fold, y] += part.T @ part
+    source = BlockSource(model, problem, states, actions, seed, first_pair)
+    tasks = blocks_for(Stream.CERTIFICATE, np.full(Y, n), np.zeros(Y, dtype=np.int64), first_pair)
+    drawn = dict((executor or InOrder()).run(source.draw, tasks))
+    for block in sorted(drawn):
+        y = block.pair - first_pair
+        x = probes.evaluate(drawn.pop(block)) - 0.5  # centred: less is lost when squares are subtracted
+        for fold in (0, 1):
+            part = x[fold::2]
+            num[fold] += len(part) if y == 0 else 0
+            sums[fold, y] += part.sum(axis=0)
+            products[fold, y] += part.T @ part
     even, odd = (_moments_of(int(num[i]), sums[i], products[i]) for i in (0, 1))
     return even, odd, _moments_of(n, sums.sum(axis=0), products.sum(axis=0))
 

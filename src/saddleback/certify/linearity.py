@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from saddleback.blocks import Executor
 from saddleback.certify.held_out import HeldOut, held_out_tests
 from saddleback.certify.probes import StateFunction
 from saddleback.design import Design
@@ -101,6 +102,7 @@ def check_linearity(
     num_pairs: int = 20,
     num_functions: int = 8,
     first_pair: int = FIRST_PAIR,
+    executor: Executor | None = None,
 ) -> LinearityReport:
     """Tests (i) to (iii) with ``samples`` simulator calls in all, the same number at every held-out and coreset pair.
 
@@ -127,6 +129,7 @@ def check_linearity(
         num_pairs=num_pairs,
         num_functions=num_functions,
         first_pair=first_pair,
+        executor=executor,
     )
     return LinearityReport(True, (*exact, *_held_out_findings(tests, delta)), tests.samples, delta)
 
