@@ -48,7 +48,7 @@ _BYTES = 8 * 3 / 2  # of a simulator call, half of which are kept: as drawn, cut
 class Forecast:
     """Costs in simulator calls; None, with the reason, where there is no number. Units are the user's, ``slater``'s utilities.
 
-    ``pilot_error`` is the accuracy that the pilot itself has proved, None if none. ``likely_bytes`` is memory.
+    ``pilot_error`` is the accuracy that the pilot, a relaxed solve, has proved by itself, None if none.
     """
 
     solution: Solution
@@ -98,20 +98,27 @@ def forecast(
         "give the accuracy wanted",
     )
     require(0 < delta < 1, "delta", "must lie in (0, 1)", delta, "0.05 means 95 % confidence")
+    require(
+        feasibility in ("relaxed", "strict"), "feasibility", "must be relaxed or strict", repr(feasibility), "pick one"
+    )
     require(seed >= 0, "seed", "must not be negative", seed, "use 0, 1, 2 …")
     before = simulator.num_queries
     seconds = _seconds_per_call(problem, simulator, seed)
     pilot = _pilot_size(problem) if samples is None else samples
     require(pilot >= 2, "samples", "must be at least 2", pilot, "use 20000")
-    tried = solve(
-        problem,
-        simulator,
-        feasibility=feasibility,
-        samples=pilot // 2,
-        certificate=pilot - pilot // 2,
-        delta=delta,
-        seed=seed,
-    )
+    try:
+        tried = solve(
+            problem,
+            simulator,
+            samples=pilot // 2,
+            certificate=pilot - pilot // 2,
+            delta=delta,
+            seed=seed,
+        )
+    except InputError as fault:
+        if fault.name != "samples":
+            raise
+        raise InputError("samples", fault.rule, f"{fault.value}, of a pilot of {pilot}", fault.remedy) from None
     parts, spent = tried.prepared, simulator.num_queries - before
     if tried.mixture is None or not isinstance(parts, Prepared):
         why = "the pilot found no policy that meets the constraints"
@@ -196,26 +203,25 @@ def _likely(
     """Simulator calls of an adaptive run, or None and the reason."""
     if guide.sigma is None or guide.sigma[0] == 0:
         return None, "the pilot found no prices for the constraints, so no bound can be foreseen; give it more samples"
+    scale, prices = float(guide.problem.scale[0]), guide.sigma[1:] / guide.sigma[0]
 
-    def error(n: float) -> float:
+    def error(n: float, strict: bool) -> float:
         widths, gap = expect(guide, int(n), delta / 2)
-        scale = float(guide.problem.scale[0])
-        if feasibility == "relaxed":
-            return scale * max(gap, float(widths[1:].max()))
-        assert guide.sigma is not None  # see above
-        return scale * (gap + _ROOM * float(guide.sigma[1:] @ widths[1:]) / float(guide.sigma[0]))
+        if strict:
+            return scale * (gap + _ROOM * float(prices @ widths[1:]))
+        return scale * max(gap, float(widths[1:].max()))
 
-    foreseen = error(pilot)
+    strict, foreseen = feasibility == "strict", error(pilot, False)
     # Where the pilot did worse than foreseen, so may the run, but less so: larger certificates surprise less.
     surprise = 1.0 if proved is None or not 0 < foreseen < math.inf else max(1.0, math.sqrt(proved / foreseen))
     low = high = 1000.0
-    while not surprise * error(high) <= epsilon:
+    while not surprise * error(high, strict) <= epsilon:
         low, high = high, 4 * high
         if high > _MOST:
             return None, f"more than {_MOST:.0e} simulator calls"
     while high > 1.1 * low:
         middle = math.sqrt(low * high)
-        low, high = (low, middle) if surprise * error(middle) <= epsilon else (middle, high)
+        low, high = (low, middle) if surprise * error(middle, strict) <= epsilon else (middle, high)
     return int(_ROUNDS * 2 * high), ""
 
 

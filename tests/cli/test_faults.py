@@ -99,6 +99,11 @@ def test_infeasible_adds_max_slack(run, tmp_path):
         (["solve", "garnet", "--epsilon", "0"], "`epsilon` must be positive"),
         (["solve", "garnet", "--epsilon", "nan"], "`epsilon` must be positive"),
         (["solve", "garnet", "--epsilon", "1", "--max-samples", "1"], "--max-samples` must be at least 2"),
+        (
+            ["solve", "garnet", "--epsilon", "1", "--max-samples", "900"],
+            "--max-samples` must give each of the 200 pairs",
+        ),
+        (["plan", "garnet", "--epsilon", "1", "--samples", "900"], "of a pilot of 900"),
         (["solve", "garnet", "--max-samples", "1000"], "--max-samples` must go with --epsilon"),
         (["solve", "garnet", "--delta", "0"], "delta"),
         (["solve", "garnet", "--iterations", "0"], "iterations"),

@@ -158,8 +158,11 @@ def _adaptive(epsilon: float, most: int | None, *others: Any) -> dict[str, Any]:
 
 def _in_all(fault: InputError, budget: dict[str, Any]) -> InputError:
     """Too few samples, in terms of what the user gave: the certificate's are not the solve's."""
-    if fault.name != "samples" or "certificate" not in budget:
+    if fault.name != "samples":
         return fault
+    if "max_samples" in budget:
+        most = f"{fault.value}, with {budget['max_samples']:,} in all"
+        return InputError("--max-samples", fault.rule, most, "raise it, or use fewer features")
     share = f"{budget['samples']:,} of {budget['samples'] + budget['certificate']:,} are for the solve"
     return InputError("samples", fault.rule, f"{fault.value} ({share})", fault.remedy)
 
