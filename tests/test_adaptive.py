@@ -120,7 +120,7 @@ def test_an_infeasible_request_ends_with_a_proof() -> None:
 
 
 def test_buffers_grow_and_no_sample_is_drawn_twice() -> None:
-    """The solve's buffers of a later round hold those of the earlier one."""
+    """The solve's buffers of a later round hold those of the earlier ones, and no random stream is used twice."""
     from saddleback.setup import Choices, prepare
 
     instance = zoo.make("random-linear")
@@ -129,6 +129,9 @@ def test_buffers_grow_and_no_sample_is_drawn_twice() -> None:
     large = prepare(instance.problem, instance.simulator, 20_000, 3, Choices(), small)
     drawn = instance.simulator.num_queries - before
     assert drawn <= 20_000 - 5_000 + small.design.size
+    larger = prepare(instance.problem, instance.simulator, 60_000, 3, Choices(), large)
+    third = larger.evaluation_buffer
+    assert np.all(third.num_blocks >= 3) and np.all(third.num_blocks >= large.evaluation_buffer.num_blocks)
     for old, new in ((small.solver_buffer, large.solver_buffer), (small.evaluation_buffer, large.evaluation_buffer)):
         for a, b in zip(old.samples().next_states, new.samples().next_states, strict=True):
             counts = np.bincount(b, minlength=200) - np.bincount(a, minlength=200)
@@ -156,3 +159,22 @@ def test_wrong_input(more: dict[str, object], message: str) -> None:
     instance = zoo.make("wireless")
     with pytest.raises(InputError, match=message):
         solve(instance.problem, instance.simulator, **more)  # type: ignore[arg-type]
+
+
+def test_rounds_draw_from_streams_of_their_own() -> None:
+    """Three rounds of ten samples each: were a stream begun again, rounds two and three would be the same."""
+    from saddleback.buffer import collect
+    from saddleback.design import full_design
+    from saddleback.simulator import GenerativeModel
+    from saddleback.spaces import FiniteStates
+
+    instance = zoo.make("garnet")
+    model = GenerativeModel(lambda s, a, rng: rng.integers(0, 50, len(s)), FiniteStates(50))
+    design = full_design(*instance.problem.pairs())
+    held = None
+    for round_number in (1, 2, 3):
+        held = collect(model, instance.problem, design, 10 * round_number, seed=1, stream=0, held=held)
+    rows = np.array(held.next_states)
+    assert not np.array_equal(rows[:, 10:20], rows[:, 20:30])
+    repeats = np.mean(rows[:, 10:20] == rows[:, 20:30])
+    assert repeats < 0.06  # one in fifty by chance

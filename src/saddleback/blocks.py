@@ -89,11 +89,22 @@ class InOrder:
             yield task, function(task)
 
 
-def blocks_for(stream: int, wanted: NDArray[np.int64], held: NDArray[np.int64], first_pair: int = 0) -> list[Block]:
-    """The blocks that bring every pair from ``held`` to ``wanted`` samples; a pair that has more keeps them."""
+def blocks_for(
+    stream: int,
+    wanted: NDArray[np.int64],
+    held: NDArray[np.int64] | None = None,
+    used: NDArray[np.int64] | None = None,
+    first_pair: int = 0,
+) -> list[Block]:
+    """The blocks that bring every pair from ``held`` to ``wanted`` samples; a pair that has more keeps them.
+
+    ``used`` says how many blocks each pair has had: what is held may lie in short ones, and none is drawn twice.
+    """
+    nothing = np.zeros(len(wanted), dtype=np.int64)
+    held, used = nothing if held is None else held, nothing if used is None else used
     found = []
-    for pair, (n, had) in enumerate(zip(wanted.tolist(), held.tolist(), strict=True), start=first_pair):
-        first_block = -(-had // BLOCK)
+    rows = zip(wanted.tolist(), held.tolist(), used.tolist(), strict=True)
+    for pair, (n, had, first_block) in enumerate(rows, start=first_pair):
         for i, first in enumerate(range(0, n - had, BLOCK)):
             found.append(Block(int(stream), pair, first_block + i, min(BLOCK, n - had - first)))
     return found

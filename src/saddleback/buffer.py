@@ -44,11 +44,15 @@ Value = Array | MaxDifference | SoftDifference | PolicyValue
 
 @dataclass(frozen=True)
 class Samples:
-    """What DataCollection drew: per pair its sequence of next states, and mean and variance of the observed signals."""
+    """What DataCollection drew: per pair its sequence of next states, and mean and variance of the observed signals.
+
+    ``num_blocks`` is how many blocks each pair has used up, so that more can be drawn later.
+    """
 
     next_states: list[States]
     signal_means: Array | None
     signal_variances: Array | None = None
+    num_blocks: NDArray[np.int64] | None = None
 
     @property
     def total(self) -> int:
@@ -80,29 +84,35 @@ def collect(
         f"{int(per_pair.min())} for one of them",
         "raise the number of samples",
     )
-    had = np.zeros(design.size, dtype=np.int64)
+    had, used = np.zeros((2, design.size), dtype=np.int64)
     if held is not None:
         had = np.array([len(s) for s in held.next_states], dtype=np.int64)
+        assert held.num_blocks is not None
+        used = held.num_blocks
     source = BlockSource(model, problem, design.states, design.actions, seed)
-    drawn = dict((executor or InOrder()).run(source.draw, blocks_for(stream, per_pair, had)))
+    tasks = blocks_for(stream, per_pair, had, used)
+    num_blocks = used + np.bincount([task.pair for task in tasks], minlength=design.size)
+    drawn = dict((executor or InOrder()).run(source.draw, tasks))
     parts: list[list[States]] = [[] if held is None else [held.next_states[x]] for x in range(design.size)]
+    # Around the base of each signal, lest a large offset cost the digits of the variance.
+    base = problem.base if model.num_signals else np.zeros(0)
     sums, squares = np.zeros((2, design.size, model.num_signals))
     for block in sorted(drawn):  # in the order of their keys, whatever order they came in
         draw = drawn.pop(block)
         parts[block.pair].append(draw.next_states)
         if draw.signals is not None:
-            sums[block.pair] += draw.signals.sum(axis=0)
-            squares[block.pair] += (draw.signals**2).sum(axis=0)
+            sums[block.pair] += (draw.signals - base).sum(axis=0)
+            squares[block.pair] += ((draw.signals - base) ** 2).sum(axis=0)
     sequences = [part[0] if len(part) == 1 else np.concatenate(part) for part in parts]
     if not model.num_signals:
-        return Samples(sequences, None)
+        return Samples(sequences, None, None, num_blocks)
     if held is not None:
         assert held.signal_means is not None and held.signal_variances is not None
-        sums += had[:, None] * held.signal_means
-        squares += had[:, None] * (held.signal_variances + held.signal_means**2)
+        sums += had[:, None] * (held.signal_means - base)
+        squares += had[:, None] * (held.signal_variances + (held.signal_means - base) ** 2)
     n = np.array([len(s) for s in sequences])[:, None]
     means = sums / n
-    return Samples(sequences, means, np.maximum(squares / n - means**2, 0.0))
+    return Samples(sequences, means + base, np.maximum(squares / n - means**2, 0.0), num_blocks)
 
 
 @dataclass
@@ -118,6 +128,7 @@ class Buffer:
     num_unused: int
     compiled: bool = False
     signal_variances: Array | None = None
+    num_blocks: NDArray[np.int64] | None = None
     _whole: bool = field(init=False)
     _values: Support = field(init=False)
     _model: scipy.sparse.csr_array | None = field(init=False, default=None)
@@ -160,7 +171,7 @@ class Buffer:
             if isinstance(self.batches, CountBatches):
                 piece = generator(0, 0, x, 1 << 31).permutation(piece)
             pieces.append(piece)
-        return Samples(pieces, self.signal_means, self.signal_variances)
+        return Samples(pieces, self.signal_means, self.signal_variances, self.num_blocks)
 
     # ---- what is known or was observed of the rewards --------------------------------------------------------------
 
@@ -276,6 +287,7 @@ def cut(samples: Samples, problem: CMDP, design: Design, num_batches: int) -> Bu
         unused,
         compiled,
         samples.signal_variances,
+        samples.num_blocks,
     )
 
 

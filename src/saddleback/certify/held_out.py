@@ -172,7 +172,7 @@ def _moments(
     Y, K = len(actions), len(probes.names)
     num, sums, products = np.zeros(2, dtype=np.int64), np.zeros((2, Y, K)), np.zeros((2, Y, K, K))
     source = BlockSource(model, problem, states, actions, seed, first_pair)
-    tasks = blocks_for(Stream.CERTIFICATE, np.full(Y, n), np.zeros(Y, dtype=np.int64), first_pair)
+    tasks = blocks_for(Stream.CERTIFICATE, np.full(Y, n), first_pair=first_pair)
     drawn = dict((executor or InOrder()).run(source.draw, tasks))
     for block in sorted(drawn):
         y = block.pair - first_pair

@@ -1,6 +1,6 @@
 """Rollouts as samples: what the simulator answered, chunk by chunk, from which everything else can be computed again.
 
-A chunk is up to 4,096 rollouts that advance together. Two random streams belong to it: one for the choices (member, start,
+A chunk is up to 1,024 rollouts that advance together. Two random streams belong to it: one for the choices (member, start,
 action, the coin that stops a rollout), one for the simulator. So the simulator's answers, put end to end, are a *tape*: with
 the choices drawn again from their stream, a tape can be played as often as one likes, and no simulator is needed. A tape is
 what is paid for, sent between processes and kept on disk; values, baselines and other sums are computed when it is played.
@@ -25,7 +25,7 @@ from saddleback.spaces import Actions, States
 
 ALPHA = 0.5  # the coin's chance of going on is γ^α
 CAP = 1e-6  # γ^L: what is left of the value where a rollout is stopped in any case
-CHUNK = 4096
+CHUNK = 1024
 """Rollouts of one tape."""
 
 Answer = Callable[[States, Actions], Draw]
