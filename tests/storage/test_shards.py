@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import struct
 from pathlib import Path
 
@@ -149,8 +150,8 @@ def test_objects_are_never_unpickled(tmp_path: Path) -> None:
         ("count", 0, "must hold counts of 1 or more, got 0"),
         ("count", -5, "must hold counts of 1 or more, got -5"),
         ("count", 2**40, "must hold the 30 samples of its block 0"),
-        ("sums", np.nan, "must hold finite numbers in sums, got nan"),
-        ("squares", np.inf, "must hold finite numbers in squares, got inf"),
+        ("means", np.nan, "must hold finite numbers in means, got nan"),
+        ("deviations", np.inf, "must hold finite numbers in deviations, got inf"),
         ("next_state", 50, "must hold next states from 0 to 49, got 50"),
     ],
 )
@@ -179,30 +180,46 @@ def test_manifests_that_lie(tmp_path: Path) -> None:
         SampleStore.open(folder)
 
 
-def test_headers_of_stores_that_lie(tmp_path: Path) -> None:
+def rewritten(right: str, old: str, new: str, check: bool) -> str:
+    """The text of ``store.json`` with a change, and the check that goes with it if ``check``."""
+    assert old in right
+    text = right.replace(old, new, 1)
+    if check:
+        fields = json.loads(text)
+        del fields["check"]
+        fields["check"] = hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
+        text = json.dumps(fields)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words", "check"),
+    [
+        ("saddleback-samples/1", "saddleback-samples/2", "format` must be 'saddleback-samples/1'", True),
+        ('"samples",', '"sums",', "layout` must describe samples or counts", True),
+        ('"dim": 0', '"dim": 3', "layout` must describe samples or counts", True),
+        ('"num_states": 50', '"num_states": null', "layout` must describe samples or counts", True),
+        ('"num_states": 50', '"num_states": 0', "layout` must describe samples or counts", True),
+        ('"num_signals": 0', '"num_signals": 1000000000', "layout` must describe samples or counts", True),
+        ('"num_signals": 0', '"num_signals": -1', "num_signals` must be a whole number", True),
+        ('"num_signals": 0', '"num_signals": 1', "must have rows of type", True),
+        ('"dim": 0,', "", "dim` must be given", True),
+        ('"fingerprint": {', '"fingerprint": [], "x": {', "must be an object with fields", True),
+        ('"discount": 0.9', '"discount": 0.8', "must be unchanged, with the check that it holds", False),
+        ('"num_states": 50', '"num_states": 58', "must be unchanged, with the check that it holds", False),
+        ("{", "[", "must be readable JSON", False),
+    ],
+)
+def test_headers_of_stores_that_lie(old: str, new: str, words: str, check: bool, tmp_path: Path) -> None:
     folder = filled(tmp_path / "s", BLOCKS[:1], LAYOUTS["samples"])
     path = folder / "store.json"
     right = path.read_text()
-    for old, new, words in [
-        ("saddleback-samples/1", "saddleback-samples/2", "format` must be 'saddleback-samples/1'"),
-        ('"samples",', '"sums",', "layout` must describe samples or counts"),
-        ('"dim": 0', '"dim": 3', "layout` must describe samples or counts"),
-        ('"num_states": 50', '"num_states": null', "layout` must describe samples or counts"),
-        ('"num_states": 50', '"num_states": 0', "layout` must describe samples or counts"),
-        ('"num_signals": 0', '"num_signals": 1000000000', "layout` must describe samples or counts"),
-        ('"num_signals": 0', '"num_signals": -1', "num_signals` must be a whole number"),
-        ('"num_signals": 0', '"num_signals": 1', "must have rows of type"),
-        ('"dim": 0,', "", "dim` must be given"),
-        ('"fingerprint": {', '"fingerprint": [], "x": {', "must be"),
-        ("{", "[", "must be readable JSON"),
-    ]:
-        assert old in right
-        path.write_text(right.replace(old, new, 1))
-        with pytest.raises(InputError) as caught:
-            SampleStore.open(folder)
-        assert words in str(caught.value), (old, new)
-    path.write_text(right)
-    SampleStore.open(folder).close()
+    path.write_text(rewritten(right, "50", "50", True))
+    SampleStore.open(folder).close()  # what is right passes
+    path.write_text(rewritten(right, old, new, check))
+    with pytest.raises(InputError) as caught:
+        SampleStore.open(folder)
+    assert words in str(caught.value)
 
 
 def test_entries_know_where_blocks_begin() -> None:

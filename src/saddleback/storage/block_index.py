@@ -76,12 +76,18 @@ class BlockIndex:
 
     def held(self, stream: int, num_pairs: int) -> NDArray[np.int64]:
         """Samples of each pair, ``(num_pairs,)``."""
-        table, n = self.table(stream), np.zeros(num_pairs, dtype=np.int64)
-        pairs = _parts(table["key"])[1]
+        return self._by_pair(stream, num_pairs, self.table(stream)["size"])
+
+    def num_blocks(self, stream: int, num_pairs: int) -> NDArray[np.int64]:
+        """Blocks of each pair, ``(num_pairs,)``."""
+        return self._by_pair(stream, num_pairs, 1)
+
+    def _by_pair(self, stream: int, num_pairs: int, amounts: Any) -> NDArray[np.int64]:
+        pairs, n = _parts(self.table(stream)["key"])[1], np.zeros(num_pairs, dtype=np.int64)
         for pair in pairs[pairs >= num_pairs][:1]:
             rule = f"must cover the pairs of the store, which reach {int(pairs.max())}"
             raise InputError("num_pairs", rule, num_pairs, f"give the coreset that pair {pair} belongs to")
-        np.add.at(n, pairs, table["size"])
+        np.add.at(n, pairs, amounts)
         return n
 
     def gaps(self, stream: int | None = None) -> list[Block]:

@@ -1,11 +1,11 @@
 """What one row of a shard is, from a block of samples and back.
 
     samples    next_state, [signals (1+m)]                      one row a sample, in the order they were drawn
-    counts     next_state, count, [sums, squares (1+m)]         one row a distinct next state of the block, ascending
+    counts     next_state, count, [means, deviations (1+m)]     one row a distinct next state of the block, ascending
 
 ``next_state`` is an int64, or k float64 coordinates; a row is a record of a NumPy dtype, so ``np.load(shard)["next_state"]``
-is all it takes to look at one. ``sums`` and ``squares`` are Σ x and Σ x² of the observed signals over the samples that went
-to that state.
+is all it takes to look at one. ``means`` and ``deviations`` are x̄ and Σ (x − x̄)² of the observed signals over the samples
+that went to that state.
 
 Counts are smaller wherever a block repeats states, and forget the order of its samples. Since independent samples do not
 mind their order, a block is given back in a random one that its key fixes: sorted samples must never be cut into batches.
@@ -88,7 +88,7 @@ class Layout:
         )
         fields = [state, ("count", "<i8")] if self.kind == "counts" else [state]
         if self.num_signals:
-            names = ("sums", "squares") if self.kind == "counts" else ("signals",)
+            names = ("means", "deviations") if self.kind == "counts" else ("signals",)
             fields += [(name, "<f8", (self.num_signals,)) for name in names]
         return np.dtype(fields)
 
@@ -119,8 +119,10 @@ class Layout:
         if signals is not None:
             for column in range(self.num_signals):
                 x = signals[:, column]
-                rows["sums"][:, column] = np.bincount(which, x)
-                rows["squares"][:, column] = np.bincount(which, x**2)
+                mean = np.bincount(which, x) / n
+                mean += np.bincount(which, x - mean[which]) / n  # what the first sum has lost to rounding
+                rows["means"][:, column] = mean
+                rows["deviations"][:, column] = np.bincount(which, (x - mean[which]) ** 2)
         return rows
 
     def fault(self, rows: Rows) -> tuple[str, Any] | None:
@@ -145,11 +147,12 @@ class Layout:
         signals = np.ascontiguousarray(rows["signals"]) if self.num_signals else None
         return Draw(np.ascontiguousarray(rows["next_state"]), signals)
 
-    def signal_sums(self, rows: Rows) -> tuple[Array, Array]:
-        """Σ x and Σ x² of the observed signals of a block, ``(num_signals,)`` each."""
+    def signal_sums(self, rows: Rows, base: Array) -> tuple[Array, Array]:
+        """Σ (x − base) and Σ (x − base)² of the observed signals of a block, ``(num_signals,)`` each."""
         if self.kind == "counts":
-            return rows["sums"].sum(axis=0), rows["squares"].sum(axis=0)
-        x = np.ascontiguousarray(rows["signals"])
+            n, x = rows["count"][:, None], rows["means"] - base
+            return (n * x).sum(axis=0), (rows["deviations"] + n * x**2).sum(axis=0)
+        x = np.ascontiguousarray(rows["signals"]) - base
         return x.sum(axis=0), (x**2).sum(axis=0)
 
 

@@ -31,7 +31,7 @@ from saddleback.blocks import Block
 from saddleback.buffer import Samples
 from saddleback.errors import InputError, require
 from saddleback.simulator import Draw
-from saddleback.spaces import States
+from saddleback.spaces import Array, States
 from saddleback.storage.block_index import BlockIndex, Table, block_name, block_of
 from saddleback.storage.disk import Disk, disk_faults_named
 from saddleback.storage.layout import Layout, Rows
@@ -202,8 +202,11 @@ class SampleStore:
         for block, rows in self.rows(stream):
             yield block, self.layout.decode(block, rows)
 
-    def samples(self, stream: int, num_pairs: int) -> Samples:
-        """All samples of a stream in memory, as :func:`~saddleback.buffer.collect` gives them."""
+    def samples(self, stream: int, num_pairs: int, base: Array | None = None) -> Samples:
+        """All samples of a stream in memory, as :func:`~saddleback.buffer.collect` gives them.
+
+        ``base`` ``(num_signals,)``, the problem's, is what signals are summed around, so that no digits are lost.
+        """
         n = self.held(stream, num_pairs)
         for pair in np.flatnonzero(n == 0)[:1]:
             rule = f"must have samples of each of the {num_pairs} pairs"
@@ -216,19 +219,21 @@ class SampleStore:
             np.empty(k if finite else (k, self.layout.dim), np.int64 if finite else float) for k in n
         ]
         filled = np.zeros(num_pairs, dtype=np.int64)
+        b = np.zeros(m) if base is None else base
         sums, squares = np.zeros((2, num_pairs, m))
         for block, rows in self.rows(stream):
             x, first = block.pair, filled[block.pair]
             sequences[x][first : first + block.size] = self.layout.decode(block, rows).next_states
             filled[x] += block.size
             if m:
-                total, total_squares = self.layout.signal_sums(rows)
+                total, total_squares = self.layout.signal_sums(rows, b)
                 sums[x] += total
                 squares[x] += total_squares
+        num_blocks = self._index.num_blocks(stream, num_pairs)
         if not m:
-            return Samples(sequences, None)
+            return Samples(sequences, None, None, num_blocks)
         means = sums / n[:, None]
-        return Samples(sequences, means, np.maximum(squares / n[:, None] - means**2, 0.0))
+        return Samples(sequences, means + b, np.maximum(squares / n[:, None] - means**2, 0.0), num_blocks)
 
     def content_hash(self) -> str:
         """SHA-256 of all blocks in the order of their keys: of key, and name, type, shape and bytes of each field.

@@ -1,13 +1,14 @@
 """``store.json``: what the samples of a store are samples of, written once and compared whenever the store is opened.
 
-    {"format": "saddleback-samples/1", "layout": {…}, "fingerprint": {…}}
+    {"format": "saddleback-samples/1", "layout": {…}, "fingerprint": {…}, "check": "…"}
 
-The fingerprint is the caller's: all that a sample depends on (simulator, features, discount, seed, state space, coreset,
+``check`` is the SHA-256 of the other fields. The fingerprint is the caller's: all that a sample depends on (simulator, features, discount, seed, state space, coreset,
 versions). Samples of another simulator or seed would be continued without complaint otherwise, and be a sample of nothing.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -27,7 +28,7 @@ FORMAT = "saddleback-samples/1"
 
 Fields = dict[str, Any]
 
-_SHAPE = {"format": "text", "layout": "object", "fingerprint": "object"}
+_SHAPE = {"format": "text", "layout": "object", "fingerprint": "object", "check": "text"}
 _MOST_BYTES = 1 << 26
 _AGAIN = "draw the samples again into a new folder"
 _NO_FIELD = "no such field"
@@ -82,6 +83,7 @@ def begin(disk: Disk, folder: Path, layout: Layout, fingerprint: Fields) -> None
             disk.remove(folder / name)
         write_whole(disk, folder / MANIFEST, ())
         fields = {"format": FORMAT, "layout": layout.to_json(), "fingerprint": fingerprint}
+        fields["check"] = _check(fields)
         write_whole(disk, folder / HEADER, [json.dumps(fields, indent=1).encode() + b"\n"])
     finally:
         lock.release()
@@ -97,7 +99,16 @@ def read_header(folder: Path) -> tuple[Layout, Fields]:
     if isinstance(fields, dict) and fields.get("format") != FORMAT:
         raise InputError(f"{path}.format", f"must be {FORMAT!r}", repr(fields.get("format")), _AGAIN)
     check_shape(fields, _SHAPE, str(path), _AGAIN)
+    if fields["check"] != _check(fields):
+        rule = "must be unchanged, with the check that it holds"
+        raise InputError(str(path), rule, "a damaged file", "put it back from a copy, or draw the samples again")
     return Layout.from_json(fields["layout"], f"{path}.layout", _AGAIN), fields["fingerprint"]
+
+
+def _check(fields: Fields) -> str:
+    """SHA-256 of all fields but the check itself."""
+    text = json.dumps({name: x for name, x in fields.items() if name != "check"}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _difference(a: Any, b: Any, where: str) -> tuple[str, Any, Any] | None:
