@@ -152,7 +152,10 @@ def _met(rounds: list[_Round], total: int, epsilon: float, delta: float) -> Solu
     found = rounds[-1].solution
     strictly = found.settings["feasibility"] == "strict"
     held = "every constraint is proved to hold" if strictly else "no constraint is missed by more than was allowed"
-    message = f"proved with probability {1 - delta:g}: the reward is within {epsilon:g} of the optimum, and {held}"
+    linear = "" if found.prepared.design.operator is None else ", if P is linear in the features"
+    message = (
+        f"proved with probability {1 - delta:g}: the reward is within {epsilon:g} of the optimum{linear}, and {held}"
+    )
     done = dataclasses.replace(found, status=Status.SOLVED, message=message)
     return _with_total(done, rounds, total, epsilon, delta)
 

@@ -89,6 +89,24 @@ class InOrder:
             yield task, function(task)
 
 
+def in_key_order(drawn: Iterator[tuple[Block, Result]]) -> Iterator[tuple[Block, Result]]:
+    """The same blocks from the first of each group on: sums over them must not depend on who was quicker.
+
+    Results that come too early wait in memory.
+    """
+    waiting: dict[Block, Result] = {}
+    following: dict[tuple[int, int], int] = {}
+    for block, result in drawn:
+        waiting[block] = result
+        group = (block.stream, block.pair)
+        number = following.get(group, 0)
+        while ready := [b for b in waiting if (b.stream, b.pair) == group and b.block == number]:
+            yield ready[0], waiting.pop(ready[0])
+            number += 1
+        following[group] = number
+    yield from sorted(waiting.items())  # groups that do not begin with number 0
+
+
 def blocks_for(
     stream: int,
     wanted: NDArray[np.int64],

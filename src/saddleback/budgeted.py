@@ -8,6 +8,7 @@ settings of its theorem. What is promised when stands in :mod:`saddleback.steeri
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any
@@ -112,7 +113,8 @@ def solve_budget(
         "coreset": parts.design.size,
         "batches": parts.evaluation_buffer.num_batches,
     }
-    return finish(problem, parts, orders, settings, progress)
+    found = finish(problem, parts, orders, settings, progress)
+    return found if reuse is None else dataclasses.replace(found, certificate_seeds=reuse.certificate_seeds)
 
 
 def finish(

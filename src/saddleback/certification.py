@@ -16,7 +16,7 @@ from saddleback.blocks import Executor
 from saddleback.budgeted import finish
 from saddleback.certify import Certificate, Guide, Request, certify_guided, expect
 from saddleback.columns import upper_bound
-from saddleback.errors import InputError
+from saddleback.errors import InputError, require
 from saddleback.oracles import simplex_point
 from saddleback.setup import Prepared
 from saddleback.simulator import GenerativeModel
@@ -24,6 +24,8 @@ from saddleback.solution import Solution, Status
 from saddleback.spaces import Array
 
 _ATTEMPTS = 3
+_AGAIN = 1 << 20  # rounds from here on are those of second and later certificates from the same samples
+_UNPROMISED = " (no a-priori guarantee)"
 _ROOM = 1.5
 
 
@@ -40,9 +42,17 @@ def issue_certificate(
 ) -> Certificate:
     """Prove from ``samples`` fresh simulator calls how good the solution's mixture is; it is not changed.
 
-    ``seed`` must not be one that was used to certify or choose this mixture before; the solve's own seed is fine, since
-    certificates have streams of their own. ``allowance`` is the violation that still counts as feasible, in utilities.
+    ``seed`` may be the solve's own, since certificates have streams of their own, but not one that a certificate from the
+    same samples was made with: the question may have been chosen in the light of its answer. ``allowance`` is the violation
+    that still counts as feasible, in utilities.
     """
+    require(
+        seed not in solution.certificate_seeds,
+        "seed",
+        "must not have been used for a certificate of these samples before",
+        seed,
+        "use another",
+    )
     return certify_guided(
         guide_of(solution), simulator, Request(samples, seed, delta, allowance, interval, executor=executor)
     )
@@ -61,6 +71,8 @@ def certified(
     """The solution with its certificate; in strict mode with a target that lets feasibility be shown."""
     if solution.prepared is None:
         return _without_samples(solution, seed, delta)
+    if seed in solution.certificate_seeds:
+        seed = derived_seed(seed, _AGAIN + len(solution.certificate_seeds))
     strict = solution.settings.get("feasibility") == "strict" and solution.mixture is not None
     if not strict or solution.settings.get("dual") != "column-generation" or solution.orders.target is not None:
         certificate = issue_certificate(
@@ -68,7 +80,7 @@ def certified(
         )
         return with_certificate(solution, certificate)
     solution = _with_room(solution, samples, delta)
-    spent = 0
+    spent, seeds = 0, solution.certificate_seeds
     for attempt in range(1, _ATTEMPTS + 1):
         share = samples - spent if attempt == _ATTEMPTS else (samples - spent) * 3 // 4
         round_seed = seed if attempt == 1 else derived_seed(seed, attempt)
@@ -76,6 +88,7 @@ def certified(
             solution, simulator, samples=share, seed=round_seed, delta=delta / 2**attempt, executor=executor
         )
         spent += certificate.samples
+        seeds += (round_seed,)
         missing = certificate.violation(solution.problem) if certificate.constraints else np.zeros(1)
         if certificate.feasible == "certified" or attempt == _ATTEMPTS or not np.any(missing):
             break
@@ -84,14 +97,16 @@ def certified(
             break
         solution = raised
     certificate = dataclasses.replace(certificate, samples=spent, confidence=1 - delta)
-    return with_certificate(solution, certificate)
+    return dataclasses.replace(with_certificate(solution, certificate), certificate_seeds=seeds)
 
 
 def with_certificate(solution: Solution, certificate: Certificate) -> Solution:
     """The solution with its certificate; its samples count too, and a proof may settle the status."""
-    status, message = solution.status, solution.message
+    status, message = solution.status, solution.message.replace(_UNPROMISED, "")
+    linear = solution.prepared is not None and solution.prepared.design.operator is not None
     if certificate.infeasible:
-        status, message = Status.INFEASIBLE, message.replace("by measured limits", "which is proved")
+        given = "which is proved if P is linear in the features" if linear else "which is proved"
+        status, message = Status.INFEASIBLE, message.replace("by measured limits", given)
     elif solution.settings.get("feasibility") == "strict" and solution.mixture is not None:
         if certificate.feasible == "certified" and status in (Status.SOLVED, Status.UNDECIDED):
             status, message = Status.SOLVED, "every constraint is proved to hold"
@@ -103,7 +118,9 @@ def with_certificate(solution: Solution, certificate: Certificate) -> Solution:
         status=status,
         message=message,
         samples=solution.samples + certificate.samples,
+        remarks=tuple(r for r in solution.remarks if not r.startswith("no a-priori guarantee")),
         certificate=certificate,
+        certificate_seeds=(*solution.certificate_seeds, certificate.seed),
     )
 
 
@@ -126,7 +143,7 @@ def guide_of(solution: Solution) -> Guide:
     sigma: Array | None = None
     if solution.mixture is None and solution.slater_prices is not None:
         sigma = np.concatenate([[0.0], solution.slater_prices])
-    elif np.any(asked := parts.oracle.asked[parts.oracle.asked[:, 0] > 0]):
+    elif (asked := parts.oracle.asked[parts.oracle.asked[:, 0] > 0]).size:
         # Of all prices that the solver was asked about, those with the least dual value at the thresholds themselves.
         columns = np.array([values for _, values in parts.oracle.columns])
         prices, _ = upper_bound(columns, asked[:, 1:] / asked[:, :1], problem.thresholds, 0.0)

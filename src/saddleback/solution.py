@@ -98,7 +98,8 @@ class Solution:
 
     ``gap`` is what the dual left open between the mixture and its own upper bound, in the user's reward; what is proved
     is in ``certificate``. ``samples`` counts all simulator calls, the certificate's included. ``prepared`` holds the
-    samples and oracles, for a later ``solve(..., reuse=solution)`` or a frontier, and ``orders`` what the dual was told.
+    samples and oracles, for a later ``solve(..., reuse=solution)`` or a frontier, and ``orders`` what the dual was told. ``certificate_seeds`` have been used to prove something of these
+    samples: a second proof needs another.
     """
 
     status: Status
@@ -119,6 +120,7 @@ class Solution:
     certificate: Certified | None = None
     prepared: Any = field(default=None, repr=False)
     orders: Any = field(default=None, repr=False)
+    certificate_seeds: tuple[int, ...] = ()
     slater_prices: Array | None = field(default=None, repr=False)
 
     def to_json(self) -> dict[str, Any]:

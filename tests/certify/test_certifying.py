@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from saddleback import Constraint, InputError, issue_certificate, solve, zoo
+from saddleback import Constraint, FeatureMatrix, GenerativeModel, InputError, issue_certificate, solve, zoo
 from saddleback.certification import guide_of
 from saddleback.certify import Certificate, Request, certify_guided, expect
 from saddleback.exact import mixture_values
@@ -163,3 +163,87 @@ def test_wrong_input() -> None:
         issue_certificate(dataclasses.replace(plain, prepared=None), instance.simulator, samples=10, seed=0)
     with pytest.raises(InputError, match="certificate"):
         solve(instance.problem, instance.simulator, samples=1000, certificate=-1)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5])
+def test_infeasibility_is_not_proved_by_features_that_are_wrong(share: float) -> None:
+    """A threshold that some policy meets, features that cannot see it: the bound would refute what is true."""
+    instance = zoo.make("random-linear", misspecification=share, seed=5)
+    limit = instance.problem.constraints[0]
+    close = dataclasses.replace(limit, threshold=limit.threshold + instance.known["zeta"] - 0.05)
+    problem = dataclasses.replace(instance.problem, constraints=[close])
+    solution = solve(problem, instance.simulator, samples=200_000, certificate=200_000, seed=0)
+    assert not solution.certificate.infeasible
+    if solution.mixture is None:
+        assert solution.certificate.slack_bound is None and not solution.certificate.linearity.passed
+
+
+def test_candidates_that_do_not_span_the_features_give_no_bound() -> None:
+    """All is linear, but the design never saw the third action: what the bound cannot see must not be proved absent."""
+    instance = zoo.make("random-linear", dim=6, actions=3, states=40)
+    phi = np.zeros((40, 3, 12))
+    inner = instance.problem.features.all(np.arange(40))
+    phi[:, :2, :6], phi[:, 2, 6:] = inner[:, :2], inner[:, 2]
+    states, actions = instance.problem.pairs()
+    seen = actions < 2
+    problem = dataclasses.replace(
+        instance.problem, features=FeatureMatrix(phi), candidates=(states[seen], actions[seen])
+    )
+    solution = solve(problem, instance.simulator, samples=100_000, certificate=100_000, seed=0)
+    from saddleback.exact import solve_exactly
+
+    bound = solution.certificate.upper_bound
+    assert bound is None or bound >= solve_exactly(instance.table).value
+
+
+def test_no_discount_and_no_future() -> None:
+    instance = zoo.make("garnet", gamma=0.0)
+    solution = solve(instance.problem, instance.simulator, samples=20_000, certificate=20_000, seed=0)
+    c = solution.certificate
+    assert c.value[1] - c.value[0] <= 0.2 and c.gap is not None and c.gap <= 0.3
+
+
+def test_rewards_that_are_only_observed() -> None:
+    """Noise of the rewards is in the limits; a large offset does not spoil their variance."""
+    instance = zoo.make("garnet", states=8, actions=2)
+    table, offset = instance.table, 1e6
+    means = np.stack([table.reward.ravel(), table.constraints[0].ravel()], axis=1)
+
+    def sample(states: np.ndarray, actions: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        following = instance.simulator.sample(states, actions, rng).next_states
+        coins = (rng.random((len(states), 2)) < means[states * 2 + actions]).astype(float)
+        return following, coins + offset
+
+    limit = instance.problem.constraints[0]
+    H = instance.problem.horizon
+    problem = dataclasses.replace(
+        instance.problem,
+        reward=None,
+        reward_range=(offset, offset + 1),
+        constraints=[Constraint("c1", None, ">=", limit.threshold + offset * H, (offset, offset + 1))],
+    )
+    model = GenerativeModel(sample, instance.simulator.states, num_signals=2)
+    solution = solve(problem, model, samples=150_000, certificate=150_000, seed=0)
+    c, truth = solution.certificate, mixture_values(table, solution.mixture) + offset * H
+    assert c.value[0] <= truth[0] <= c.value[1] <= c.upper_bound
+    assert c.constraints[0][0] <= truth[1] <= c.constraints[0][1]
+    assert c.gap <= 0.25 * H
+
+
+def test_a_second_question_gets_fresh_samples() -> None:
+    instance = zoo.make("garnet")
+    first = solve(instance.problem, instance.simulator, samples=30_000, certificate=30_000, seed=0)
+    limit = instance.problem.constraints[0]
+    problem = dataclasses.replace(
+        instance.problem, constraints=[dataclasses.replace(limit, threshold=limit.threshold - 0.1)]
+    )
+    second = solve(problem, instance.simulator, reuse=first, certificate=30_000)
+    assert second.certificate.seed != first.certificate.seed
+    assert len(set(second.certificate_seeds)) == 2
+    with pytest.raises(InputError, match="used for a certificate"):
+        issue_certificate(second, instance.simulator, samples=1000, seed=first.certificate.seed)
+
+
+def test_a_proof_is_not_called_unpromised() -> None:
+    solution = solved("wireless")
+    assert "a-priori" not in solution.message and not any("a-priori" in r for r in solution.remarks)

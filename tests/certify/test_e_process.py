@@ -65,10 +65,14 @@ def test_coverage_of_one_pair(sign: int) -> None:
     assert missed < 45
 
 
-def test_without_the_bet_the_limit_misses() -> None:
-    """The plain mean is no upper limit: it misses half the time."""
+def test_a_tenth_of_the_width_misses() -> None:
+    """The control: the limit moved most of the way to the mean fails far more often than δ."""
     rng = np.random.default_rng(np.random.SeedSequence(22))
-    missed = sum(rng.binomial(300, 0.3) / 300 < 0.3 for _ in range(400))
+    p, V, missed = np.array([0.7, 0.25, 0.05]), np.array([0.0, 1.0, 8.0]), 0
+    for _ in range(400):
+        n = rng.multinomial(300, p).astype(float)
+        mean = float(n @ V) / 300
+        missed += mean + 0.1 * (one_pair(V, n, 0.05).upper(V)[0] - mean) < p @ V
     assert missed >= 45
 
 

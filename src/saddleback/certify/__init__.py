@@ -2,7 +2,8 @@
 
 from saddleback.certify.band import Band, frontier_band
 from saddleback.certify.certificate import Certificate, StartValues
-from saddleback.certify.certifying import Expected, Guide, Request, certify_guided, expect
+from saddleback.certify.certifying import certify_guided
+from saddleback.certify.guide import Expected, Guide, Request, expect
 from saddleback.certify.linearity import Finding, LinearityReport, check_linearity
 
 __all__ = [

@@ -1,7 +1,7 @@
 """A confidence band on the frontier F(b) = max{V_r : V_c ≥ b}, for all thresholds at once.
 
     below   F(b) ≥ max Σ_i w_i l_r^i   s.t.   Σ_i w_i l_c^i ≥ b        l^i the lower limits of policy i, from rollouts of it alone
-    above   F(b) ≤ min_k [ U(λ_k) − λ_k (b − b_0) ]                    U(λ_k) the upper bound at prices λ_k, from one fresh buffer
+    above   F(b) ≤ min_k [ U(λ_k) − λ_k b ]                            U(λ_k) ≥ max_π V_{r+λ_k c}, from one fresh buffer
 
 Every mixture of the policies keeps the lower limits of its members, so the first line is what some policy is proved to reach;
 the second is weak duality at prices that were chosen before. Half of δ each, divided over policies and prices: the band holds
@@ -15,14 +15,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from saddleback.buffer import collect, cut
+from saddleback.certify.assumptions import BOUNDED, bound_assumes, examine_linearity, refuted
 from saddleback.certify.baselines import fit_baseline
-from saddleback.certify.bound import Bound
-from saddleback.certify.certifying import Guide, Request, interval_of, number_of_rollouts
-from saddleback.certify.linear_bound import LinearPlan, linear_bound, plan_linear
+from saddleback.certify.certifying import interval_of
+from saddleback.certify.guide import (
+    Guide,
+    Plan,
+    Request,
+    number_of_rollouts,
+    plan_bound,
+    prove_bounds,
+    samples_for_linearity,
+)
+from saddleback.certify.linearity import LinearityReport
 from saddleback.certify.rollouts import roll_out
-from saddleback.certify.tabular_bound import TabularPlan, plan_tabular, tabular_bound
 from saddleback.columns import solve_master
+from saddleback.errors import require
 from saddleback.policy import MixturePolicy, Policy
 from saddleback.simulator import GenerativeModel, Stream
 from saddleback.spaces import Array
@@ -30,20 +38,25 @@ from saddleback.spaces import Array
 
 @dataclass(frozen=True)
 class Band:
-    """Lower limits of the policies ``(k, 1+m)`` and upper bounds at the prices ``(q, m)``, in utilities."""
+    """Lower limits of the policies ``(k, 1+m)`` and upper bounds at the prices ``(q, m)``, in utilities.
+
+    The bounds are infinite where the samples refute the linearity that they would rest on; ``top`` is what no policy exceeds.
+    """
 
     low: Array
     prices: Array
     bounds: Array
+    top: float
     confidence: float
     samples: int
-    assumes: str
+    assumes: dict[str, str]
+    linearity: LinearityReport | None
 
     def at(self, thresholds: Array) -> tuple[float, float]:
         """Limits of F at thresholds ``(m,)`` in utilities; minus infinity below where no policy is proved feasible."""
         master = solve_master(self.low, thresholds)
         low = -np.inf if master is None else float(master.value)
-        return low, float((self.bounds - self.prices @ thresholds).min())
+        return low, min(self.top, float((self.bounds - self.prices @ thresholds).min()))
 
 
 def frontier_band(
@@ -51,14 +64,28 @@ def frontier_band(
 ) -> Band:
     """The band from ``request.samples`` fresh calls: half for the policies' rollouts, half for the bounds."""
     problem, before, k, q = guide.problem, model.num_queries, len(policies), len(sigmas)
-    each = request.samples // 2 // k
+    tested = samples_for_linearity(guide.design, request.samples)
+    rolled = (request.samples - tested) // 2
     part = request.delta / (2 * k * (1 + problem.num_constraints))
-    low = np.array([_lower_limits(guide, policy, i, each, part, model, request) for i, policy in enumerate(policies)])
-    bounds = _bounds(guide, sigmas, request.samples - request.samples // 2, request.delta / (2 * q), model, request)
+    low = np.array([_lower_limits(guide, p, i, rolled // k, part, model, request) for i, p in enumerate(policies)])
+    left, level = request.samples - tested - rolled, request.delta / (2 * q)
+    plans: list[Plan] = []
+    for sigma in sigmas:
+        plan = plan_bound(guide, sigma, left, level)
+        require(
+            plan is not None, "samples", f"must suffice for {guide.design.size} pairs", request.samples, "draw more"
+        )
+        assert plan is not None
+        plans.append(plan)
+    bounds = prove_bounds(guide, model, plans, level, request)
+    report = examine_linearity(guide, model, request, tested)
     prices = np.array([b.sigma[1:] / b.sigma[0] for b in bounds])
     values = np.array([b.value / b.sigma[0] for b in bounds])
-    assumes = "bounded rewards" if guide.design.operator is None else "above: P linear in the features; below: nothing"
-    return Band(low, prices, values, 1 - request.delta, model.num_queries - before, assumes)
+    if refuted(report):
+        values[:] = np.inf
+    assumes = {"low": BOUNDED, "high": bound_assumes(guide)}
+    top = problem.horizon
+    return Band(low, prices, values, top, 1 - request.delta, model.num_queries - before, assumes, report)
 
 
 def _lower_limits(
@@ -80,26 +107,3 @@ def _lower_limits(
     )
     columns = range(1 + problem.num_constraints)
     return np.array([interval_of(rollouts, j, delta, request.interval).low for j in columns])
-
-
-def _bounds(
-    guide: Guide, sigmas: Sequence[Array], samples: int, delta: float, model: GenerativeModel, request: Request
-) -> list[Bound]:
-    problem, design = guide.problem, guide.design
-    plans: list[TabularPlan | LinearPlan] = []
-    for sigma in sigmas:
-        if design.operator is None:
-            plans.append(plan_tabular(problem, guide.earlier[-1], sigma, samples, delta))
-        else:
-            plans.append(plan_linear(problem, design, list(guide.earlier), sigma, samples, delta))
-    counts = np.maximum(1, np.mean([plan.counts for plan in plans], axis=0).astype(np.int64))
-    drawn = collect(
-        model, problem, design, counts, seed=request.seed, stream=Stream.CERTIFICATE, executor=request.executor
-    )
-    fresh = cut(drawn, problem, design, 1)
-    return [
-        tabular_bound(problem, fresh, plan, delta)
-        if isinstance(plan, TabularPlan)
-        else linear_bound(problem, fresh, plan, delta)
-        for plan in plans
-    ]

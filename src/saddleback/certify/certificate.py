@@ -1,6 +1,6 @@
 """What a certificate says, in the user's units, and its JSON form (docs/certificate.md has the schema).
 
-All limits hold together with probability ``confidence`` over the fresh samples; ``assumes`` says what each of them needs
+All limits hold together with probability ``confidence`` over the fresh samples (those by start state among themselves); ``assumes`` says what each of them needs
 besides. ``feasible`` is three-valued: *certified* when every constraint's limits lie on the right side of its threshold (up
 to ``allowance``, what a relaxed request permits), *refuted* when one lies wholly on the wrong side, *undecided* otherwise.
 Where nothing can be said a field is None, never a number.

@@ -1,17 +1,18 @@
 """An upper bound on max_π V_□^π(ρ) from fresh samples of the coreset alone, if P is linear in φ.
 
-For any V fixed before the samples, max_π V_□^π(ρ) ≤ V(ρ) + H·max_{s,a}[□ + γPV − V]. Under linearity □ + γPV = ⟨φ, Bq⟩ with
-q = □ + γPV on the coreset and B = G⁻¹Φ_Cᵀdiag(ρ̃), so with fresh limits q̂ ± w at log(2|C|/δ)
+For any V fixed before the samples, max_π V_□^π(ρ) ≤ V(ρ) + H·max_{s,a}[□ + γPV − V]. Under linearity γPV = ⟨φ, Bq⟩ with
+q = γPV on the coreset and B = G⁻¹Φ_Cᵀdiag(ρ̃), so with fresh limits q̂ ± w at log(2|C|/δ)
 
-    □ + γPV − V ≤ ⟨φ, Bq̂⟩ + Σ_x |φᵀB_x| w_x − V(s)          at every pair.
+    □ + γPV − V ≤ □ + ⟨φ, Bq̂⟩ + Σ_x |φᵀB_x| w_x − V(s)          at every pair,
 
-V(s) = max_a⟨φ(s,a), θ̃⟩, cut to the range it has on known states, comes from optimistic value iteration on earlier buffers,
+where φ must lie in the span of the coreset's features (checked pair by pair in finite spaces). Rewards that are only
+observed are fitted with PV. V(s) = max_a⟨φ(s,a), θ̃⟩, cut to the range it has on known states, comes from optimistic value iteration on earlier buffers,
 θ̃ = B(□ + γP̂V + w) with the width w that the fresh limits are expected to have. W extrapolates with weights of both signs,
 so the monotone argument of the tabular bound is not to be had here.
 
 Finite spaces are looked through pair by pair (with too many actions for that, state by state, with w at its largest times
-the Lebesgue constant). For infinite ones sup ⟨φ, B(q̂ − q̃)⟩ ≤ Λ·max|q̂ − q̃| is used, which needs the Lebesgue constant Λ
-over all pairs, not only over the candidates that the design was made from: the certificate says so.
+the Lebesgue constant Λ, and with fitted rewards). For infinite ones sup ⟨φ, B(q̂ − q̃)⟩ ≤ Λ·max|q̂ − q̃| is used, which needs
+Λ over all pairs, not only over the candidates that the design was made from: the certificate says so.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ KIND = "coreset, if P is linear in the features"
 _SWEEPS = 5_000
 _ROUNDS = 4
 _CHUNK_ENTRIES = 1 << 22
+_SPAN_TOLERANCE = 1e-6  # of the largest feature
 _BY_SPREAD = 0.5  # share of the samples that follow the variance of V; the rest follows the design
 
 
@@ -59,7 +61,7 @@ def plan_linear(
     """θ̃, allocation and stakes from earlier buffers over the same coreset."""
     features, gamma, H = problem.required_features(), problem.gamma, problem.horizon
     goal = math.log(2 * design.size / delta)
-    box = _mean_rewards(problem, earlier) @ sigma
+    box, noise = _mean_rewards(problem, earlier) @ sigma, earlier[-1].signal_noise(problem) @ sigma
     theta = _value_iteration(problem, design, earlier, box)
     estimate = at_start(problem, np.clip(features.maximum(problem.start.states, theta), 0.0, H))
     for _ in range(_ROUNDS):
@@ -70,7 +72,7 @@ def plan_linear(
         spread = _spread(problem, earlier, theta, low, high)
         share = (1 - _BY_SPREAD) * design.weights + _BY_SPREAD * spread**2 / np.sum(spread**2)
         counts = np.maximum(2, (total * share).astype(np.int64))
-        w = gamma * expected_width(spread, counts, goal, high - low)
+        w = gamma * expected_width(spread, counts, goal, high - low) + noise * np.sqrt(2 * goal / counts)
         theta = _value_iteration(problem, design, earlier, box + w, theta)
     return LinearPlan(sigma, counts, theta, low, high, spread, estimate, H * design.lebesgue * float(w.max()))
 
@@ -87,32 +89,36 @@ def linear_bound(problem: CMDP, fresh: Buffer, plan: LinearPlan, delta: float) -
     V = _cut(problem, fresh.support, plan)
     upper, lower = bets.upper(V), bets.lower(V)
     w = gamma * (upper - lower) / 2 + reward_widths(problem, fresh, plan.sigma, delta / 2)
-    q = fresh.utilities(problem) @ plan.sigma + gamma * (upper + lower) / 2
-    worst = _worst_residual(problem, design, np.asarray(design.operator @ q), w, plan)
+    worst = _worst_residual(problem, fresh, gamma * (upper + lower) / 2, w, plan)
     value = at_start(problem, _cut(problem, problem.start.states, plan)) + H * worst
     return Bound(plan.sigma, min(H, value), plan.estimate, KIND, delta, fresh.num_samples)
 
 
-def _worst_residual(problem: CMDP, design: Design, theta: Array, w: Array, plan: LinearPlan) -> float:
-    """max over pairs of ⟨φ, θ⟩ + |φᵀB| w − V(s)."""
-    features, B = problem.required_features(), design.operator
-    assert B is not None
-    if problem.num_states is None:
-        # V(s) ≥ ⟨φ, θ̃⟩ but where it is cut at H, and there □ + γPV ≤ 1 + γH = H.
-        assert design.features is not None
-        gap = design.features @ (theta - plan.theta)
-        return design.lebesgue * (float(np.abs(gap).max()) + float(w.max()))
-    worst = -math.inf
-    rows = features.num_actions * max(B.shape) if not features.direct else B.shape[0]
-    size = max(1, _CHUNK_ENTRIES // rows)
+def _worst_residual(problem: CMDP, fresh: Buffer, q: Array, w: Array, plan: LinearPlan) -> float:
+    """max over pairs of □ + ⟨φ, Bq⟩ + |φᵀB| w − V(s); infinite where the coreset's features do not span a pair's."""
+    features, design = problem.required_features(), fresh.design
+    B, known = design.operator, ~problem.observed
+    assert B is not None and design.features is not None
+    rewards = fresh.utilities(problem)
+    if problem.num_states is None or features.direct:
+        theta = np.asarray(B @ (rewards @ plan.sigma + q))
+        if problem.num_states is None:
+            # V(s) ≥ ⟨φ, θ̃⟩ but where it is cut at H, and there □ + γPV ≤ 1 + γH = H.
+            return design.lebesgue * (float(np.abs(design.features @ (theta - plan.theta)).max()) + float(w.max()))
+        states = np.arange(problem.num_states)
+        upper = features.maximum(states, theta) + design.lebesgue * float(w.max())
+        return float((upper - _cut(problem, states, plan)).max())
+    theta, worst, A = B @ (rewards[:, ~known] @ plan.sigma[~known] + q), -math.inf, problem.num_actions
+    size = max(1, _CHUNK_ENTRIES // (A * max(B.shape)))
     for first in range(0, problem.num_states, size):
         states = np.arange(first, min(first + size, problem.num_states))
-        if features.direct:
-            upper = features.maximum(states, theta) + design.lebesgue * float(w.max())
-        else:
-            phi = features.all(states)
-            upper = (phi @ theta + np.abs(phi @ B) @ w).max(axis=1)
-        worst = max(worst, float((upper - _cut(problem, states, plan)).max()))
+        phi = features.all(states)
+        weights = phi @ B
+        if float(np.abs(weights @ design.features - phi).max()) > _SPAN_TOLERANCE * float(np.abs(phi).max()):
+            return math.inf
+        box = problem.utilities(np.repeat(states, A), np.tile(np.arange(A), len(states)))[:, known] @ plan.sigma[known]
+        upper = box.reshape(-1, A) + phi @ theta + np.abs(weights) @ w
+        worst = max(worst, float((upper.max(axis=1) - _cut(problem, states, plan)).max()))
     return worst
 
 

@@ -54,7 +54,9 @@ class Finding:
 
 @dataclass(frozen=True)
 class LinearityReport:
-    """What was found. On a linear problem some test fails with probability at most ``delta``.
+    """What was found. On a linear problem one of the tests (i) to (iii) fails with probability at most ``delta``.
+
+    Test (iv), once joined, has the failure rate of the rollouts' intervals and of the fit's central-limit one.
 
     ``assumed`` is False for tables, where nothing is tested. ``samples`` are the simulator calls spent.
     """

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from saddleback.blocks import Executor, InOrder
+from saddleback.blocks import Executor, InOrder, in_key_order
 from saddleback.certify.tapes import ALPHA, CHUNK, Cast, RolloutSource, Transition, chunks_for, longest
 from saddleback.certify.tapes import steps_per_rollout as steps_per_rollout
 from saddleback.policy import MixturePolicy
@@ -82,6 +82,7 @@ class Rollouts:
     tail_high: Array
     horizon: float
     steps: int
+    num_members: int
 
     @property
     def values(self) -> Array:
@@ -124,7 +125,8 @@ def roll_out(
     gains = np.empty((num_rollouts, 1 + m))
     members, starts = np.empty((2, num_rollouts), dtype=np.int64)
     steps = 0
-    for chunk, tape in (executor or InOrder()).run(source.draw, chunks_for(stream, group, num_rollouts)):
+    drawn = (executor or InOrder()).run(source.draw, chunks_for(stream, group, num_rollouts))
+    for chunk, tape in in_key_order(drawn):
         part = slice(chunk.block * CHUNK, chunk.block * CHUNK + chunk.size)
         cast, transitions = source.play(chunk, tape)
         members[part], starts[part] = cast
@@ -136,7 +138,19 @@ def roll_out(
     low, high = range_of(problem.gamma, baseline)
     left = problem.gamma ** longest(problem.gamma)
     tails = -left * baseline.high, left * (problem.horizon - baseline.low)
-    return Rollouts(gains, members, starts, mixed, centre, centre + low, centre + high, *tails, problem.horizon, steps)
+    return Rollouts(
+        gains,
+        members,
+        starts,
+        mixed,
+        centre,
+        centre + low,
+        centre + high,
+        *tails,
+        problem.horizon,
+        steps,
+        len(mixture.weights),
+    )
 
 
 def _gains(

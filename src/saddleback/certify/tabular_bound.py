@@ -67,21 +67,23 @@ def plan_tabular(
     """Allocation (in ``steps`` steps), frozen function and stakes from an earlier buffer over all pairs."""
     S, A = earlier.tabular_shape(problem)
     goal, H, gamma = math.log(3 * S * A / delta), problem.horizon, problem.gamma
-    box = earlier.utilities(problem) @ sigma
+    box, noise = earlier.utilities(problem) @ sigma, earlier.signal_noise(problem) @ sigma
     plain = V = _value_iteration(problem, earlier, box, accuracy=_ROUGHLY)
     base = at_start(problem, plain[problem.start.states])
     n = equal = np.full(S * A, total / (S * A))
     best, excess, visits = (math.inf, equal), 0.0, np.zeros(S * A)
     for _ in range(steps):
         spread, D = _spread(earlier, V), min(H, float(np.ptp(plain)) + 2 * excess)
-        w = gamma * expected_width(spread, n, goal, D)
+        w = gamma * expected_width(spread, n, goal, D) + noise * np.sqrt(2 * goal / n)
         V = _value_iteration(problem, earlier, box + w, V, _ROUGHLY)
         excess = at_start(problem, V[problem.start.states]) - base
         best = min(best, (excess, n), key=lambda pair: pair[0])
         Q = (box + w + gamma * earlier.average(V[earlier.support])).reshape(S, A)
         chain = EmpiricalChain(problem, earlier, TabularPolicy.deterministic(Q.argmax(axis=1), A))
         visits = 0.6 * visits + 0.4 * chain.visits()
-        slope = visits * gamma * (spread * np.sqrt(goal / (2 * n)) + D * goal / n)  # −n ∂w/∂n, about
+        slope = visits * ((gamma * spread + noise) * np.sqrt(goal / (2 * n)) + gamma * D * goal / n)  # −n ∂w/∂n, about
+        if slope.sum() == 0:  # γ = 0 and known rewards: there is nothing to learn
+            break
         n = np.sqrt(n * ((1 - _FLOOR) * total * slope / slope.sum() + _FLOOR * equal))
         n *= total / n.sum()
     counts = np.maximum(1, best[1].astype(np.int64))

@@ -120,6 +120,7 @@ def _fine_print(certificate: Certificate, total: int | None) -> str:
     more = [part for part in certificate.assumes.get("upper_bound", "").split("; ") if part and part not in of_values]
     report = certificate.linearity
     if report is not None and report.passed:
-        more = [f"{part} (tested, not refuted)" if "linear" in part else part for part in more]
+        said = "tested, not refuted" if report.samples else "too few samples to test it"
+        more = [f"{part} ({said})" if "linear in" in part else part for part in more]
     beyond = f"; the bound on the best policy also needs {' and '.join(more)}" if more else ""
     return f"{spent} It assumes {of_values}{beyond}."
