@@ -82,7 +82,7 @@ def test_a_fault_in_the_middle_loses_nothing(most: int, tmp_path: Path) -> None:
     assert run(instance, mended.model, tmp_path / "run", **way) == (plain, hashes)
     lost = broken.calls + mended.calls - whole.calls - CHECK_CALLS
     assert 0 <= lost <= 1024 * steps_per_rollout(instance.problem.gamma) * 1.2
-    assert lost == 0 or most == 31_000  # which falls into the rollouts
+    assert lost == 0 or most == 50_000  # which falls into the rollouts
 
 
 def test_another_simulator_seed_or_discount_is_refused(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from saddleback.certify.guide import (
     Guide,
     Plan,
     Request,
+    draw_fresh,
     number_of_rollouts,
     plan_bound,
     prove_bounds,
@@ -77,7 +78,7 @@ def frontier_band(
         )
         assert plan is not None
         plans.append(plan)
-    bounds = prove_bounds(guide, model, plans, level, request)
+    bounds = prove_bounds(guide.problem, draw_fresh(guide, model, plans, request), plans, level)
     report = examine_linearity(guide, model, request, tested)
     prices = np.array([b.sigma[1:] / b.sigma[0] for b in bounds])
     values = np.array([b.value / b.sigma[0] for b in bounds])

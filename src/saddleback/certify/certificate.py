@@ -55,6 +55,7 @@ class Certificate:
     assumes: dict[str, str] = field(default_factory=dict)
     by_start: tuple[StartValues, ...] = ()
     linearity: LinearityReport | None = None
+    linear: dict[str, Any] | None = None
     evidence: dict[str, Any] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
     rollout_values: Array | None = field(default=None, repr=False, compare=False)
@@ -95,6 +96,7 @@ class Certificate:
                 for s in self.by_start
             ],
             "linearity": None if self.linearity is None else self.linearity.to_json(),
+            "linear": self.linear,
             "evidence": self.evidence,
             "remarks": list(self.remarks),
         }

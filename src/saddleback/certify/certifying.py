@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from saddleback.buffer import Buffer
 from saddleback.certify.assumptions import BOUNDED, bound_assumes, examine_linearity, refuted
 from saddleback.certify.baselines import fit_baseline
 from saddleback.certify.bound import Bound
@@ -23,6 +24,7 @@ from saddleback.certify.guide import (
     Guide,
     Plan,
     Request,
+    draw_fresh,
     number_of_rollouts,
     plan_bound,
     prove_bounds,
@@ -31,6 +33,7 @@ from saddleback.certify.guide import (
 )
 from saddleback.certify.intervals import BY_NAME as INTERVALS
 from saddleback.certify.intervals import Bounds
+from saddleback.certify.linear_values import CoresetReader, read_coreset, under_linearity
 from saddleback.certify.linearity import LinearityReport
 from saddleback.certify.rollouts import Rollouts, roll_out
 from saddleback.problem import CMDP
@@ -50,9 +53,10 @@ def certify_guided(guide: Guide, model: GenerativeModel, request: Request) -> Ce
     tested = samples_for_linearity(guide.design, request.samples) if request.check_linearity else 0
     rolled = share_of_rollouts(guide, request.samples - tested, part)
     plan = plan_bound(guide, guide.sigma, request.samples - tested - rolled, part)
-    rollouts = _roll_out(guide, model, rolled, request)
+    fresh = None if plan is None else draw_fresh(guide, model, [plan], request)
+    rollouts, reader = _roll_out(guide, model, rolled, fresh, request)
     low, high = _limits(rollouts, part, request.interval)
-    bound = None if plan is None else prove_bounds(guide, model, [plan], part, request)[0]
+    bound = None if plan is None or fresh is None else prove_bounds(problem, fresh, [plan], part)[0]
     report = examine_linearity(guide, model, request, tested, (low, high))
     value, *constraints = user_limits(problem, low, high)
     top = None
@@ -72,6 +76,7 @@ def certify_guided(guide: Guide, model: GenerativeModel, request: Request) -> Ce
         assumes={"value": BOUNDED, "constraints": BOUNDED, **needs},
         by_start=_by_start(problem, rollouts, request),
         linearity=report,
+        linear=None if reader is None or refuted(report) else under_linearity(reader, rollouts),
         evidence=_evidence(problem, rollouts, bound, part, request.interval),
         remarks=_remarks(guide, plan, report),
         rollout_values=rollouts.values,
@@ -83,7 +88,8 @@ def _infeasibility(guide: Guide, model: GenerativeModel, request: Request) -> Ce
     before = model.num_queries
     tested = samples_for_linearity(guide.design, request.samples) if request.check_linearity else 0
     plan = plan_bound(guide, guide.sigma, request.samples - tested, request.delta)
-    bound = None if plan is None else prove_bounds(guide, model, [plan], request.delta, request)[0]
+    fresh = None if plan is None else draw_fresh(guide, model, [plan], request)
+    bound = None if plan is None or fresh is None else prove_bounds(guide.problem, fresh, [plan], request.delta)[0]
     report = examine_linearity(guide, model, request, tested)
     proved = bound is not None and not refuted(report)
     return Certificate(
@@ -98,18 +104,26 @@ def _infeasibility(guide: Guide, model: GenerativeModel, request: Request) -> Ce
     )
 
 
-def _roll_out(guide: Guide, model: GenerativeModel, steps: int, request: Request) -> Rollouts:
-    assert guide.mixture is not None
-    return roll_out(
-        guide.problem,
+def _roll_out(
+    guide: Guide, model: GenerativeModel, steps: int, fresh: Buffer | None, request: Request
+) -> tuple[Rollouts, CoresetReader | None]:
+    """The rollouts, and what they showed together with the fresh samples of the coreset."""
+    problem, mixture, earlier = guide.problem, guide.mixture, guide.earlier[-1]
+    assert mixture is not None
+    baseline, n = fit_baseline(problem, earlier, mixture), number_of_rollouts(problem.gamma, steps)
+    reader = None if fresh is None else read_coreset(problem, mixture, earlier, fresh, baseline, n, request.delta)
+    rollouts = roll_out(
+        problem,
         model,
-        guide.mixture,
-        fit_baseline(guide.problem, guide.earlier[-1], guide.mixture),
-        number_of_rollouts(guide.problem.gamma, steps),
+        mixture,
+        baseline,
+        n,
         seed=request.seed,
         stream=Stream.ROLLOUT,
+        observe=reader,
         executor=request.executor,
     )
+    return rollouts, reader
 
 
 def _limits(rollouts: Rollouts, delta: float, method: str) -> tuple[Array, Array]:

@@ -105,16 +105,18 @@ def plan_bound(guide: Guide, sigma: Array | None, samples: int, delta: float, dr
     return plan_linear(guide.problem, guide.design, list(guide.earlier), sigma, samples, delta)
 
 
-def prove_bounds(
-    guide: Guide, model: GenerativeModel, plans: Sequence[Plan], delta: float, request: Request
-) -> list[Bound]:
-    """The bounds of all plans from one fresh buffer, each at 1 − δ."""
+def draw_fresh(guide: Guide, model: GenerativeModel, plans: Sequence[Plan], request: Request) -> Buffer:
+    """One fresh buffer for all plans."""
     problem, design = guide.problem, guide.design
     counts = np.maximum(1, np.mean([plan.counts for plan in plans], axis=0).astype(np.int64))
     drawn = collect(
         model, problem, design, counts, seed=request.seed, stream=Stream.CERTIFICATE, executor=request.executor
     )
-    fresh = cut(drawn, problem, design, 1)
+    return cut(drawn, problem, design, 1)
+
+
+def prove_bounds(problem: CMDP, fresh: Buffer, plans: Sequence[Plan], delta: float) -> list[Bound]:
+    """The bounds of all plans from one fresh buffer, each at 1 − δ."""
     return [
         tabular_bound(problem, fresh, plan, delta)
         if isinstance(plan, TabularPlan)

@@ -80,6 +80,7 @@ SHAPE: dict[str, Any] = {
     "by_start": [
         {"state": "anything", "weight": "number", "rollouts": "whole", "value": "limits", "constraints": ["limits"]}
     ],
+    "linear": Maybe({"value": "limits", "constraints": ["limits"], "assumes": "text"}),
     "linearity": Maybe(
         {
             "assumed": "flag",
