@@ -173,6 +173,8 @@ def test_manifests_that_lie(tmp_path: Path) -> None:
     (folder / "manifest.jsonl").write_bytes(b"".join(map(to_line, [*entries, entries[0]])))
     with pytest.raises(InputError, match=r"000000.npy` must be named by one line of the manifest, got two"):
         SampleStore.open(folder)
+    with SampleStore.open(folder, drop_damaged=True) as store:
+        assert store.blocks() == BLOCKS[:3] and store.recovery.removed == [] and store.verify().sound
     twice = entries[1]._replace(blocks=entries[1].blocks.copy())
     twice.blocks[0, :3] = entries[0].blocks[0, :3]
     (folder / "manifest.jsonl").write_bytes(b"".join(map(to_line, [entries[0], twice, entries[2]])))

@@ -128,7 +128,7 @@ def recover(disk: Disk, folder: Path, found: Inspection) -> Recovery:
     fsync may have failed. It must be there to stay before its blocks are called held.
     """
     lost = [d.entry for d in found.damage if d.entry is not None]
-    names = set(disk.names(folder))
+    names = set(disk.names(folder)) - {entry.name for entry in found.sound}  # a shard may be named twice
     removed = [name for name in (*found.leftovers, *(entry.name for entry in lost)) if name in names]
     for name in removed:
         disk.remove(folder / name)
