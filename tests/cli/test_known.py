@@ -52,3 +52,18 @@ def test_installed_command_and_module():
     for command in ([sys.executable, "-m", "saddleback"],):
         done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
         assert done.stdout.strip() == __version__
+
+
+def test_the_frontier_gets_a_band_on_request(run):
+    calls = ["--points", "4", "--samples", "40000", "--certificate-samples", "200000"]
+    code, out, _ = run("frontier", "garnet", *calls, "--json")
+    data = json.loads(out)
+    assert code == 0
+    assert data["band"]["samples"] <= 200_000 and data["band"]["confidence"] == 0.95
+    for point in data["points"]:
+        assert point["low"] is None or point["low"] <= point["high"]
+    truth = float(solve_exactly(zoo.make("garnet").table).value)
+    assert max(point["high"] for point in data["points"]) >= truth
+    code, out, _ = run("frontier", "garnet", *calls)
+    assert code == 0 and "proved limits" in out
+    assert run("frontier", "garnet", "--certificate-samples", "-1")[0] == 2

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -52,6 +53,16 @@ class Band:
     samples: int
     assumes: dict[str, str]
     linearity: LinearityReport | None
+
+    def to_json(self) -> dict[str, Any]:
+        """What the band is worth, as JSON has it; its limits are with the points of the curve."""
+        linearity = None if self.linearity is None else self.linearity.to_json()
+        return {
+            "confidence": self.confidence,
+            "samples": self.samples,
+            "assumes": self.assumes,
+            "linearity": linearity,
+        }
 
     def at(self, thresholds: Array) -> tuple[float, float]:
         """Limits of F at thresholds ``(m,)`` in utilities; minus infinity below where no policy is proved feasible."""

@@ -20,22 +20,33 @@ def frontier(
     settings: Settings = None,
     constraint: Annotated[str | None, typer.Option(help="Name of the constraint whose threshold moves.")] = None,
     points: Annotated[int, typer.Option(help="Number of thresholds.")] = 20,
-    samples: Annotated[int, typer.Option(help="Simulator calls in total, over all buffers.")] = 1_000_000,
+    samples: Annotated[int, typer.Option(help="Simulator calls for the curve, over all buffers.")] = 1_000_000,
+    certificate_samples: Annotated[
+        int, typer.Option(help="Further calls for a confidence band around the true curve; 0 for none.")
+    ] = 0,
+    delta: Annotated[float, typer.Option(help="One minus the confidence of the band.")] = 0.05,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     """The best reward against one constraint's threshold, the others held, from one set of samples."""
     require(seed >= 0, "seed", "must not be negative", seed, "use 0, 1, 2 …")
+    rule = "must not be negative"
+    require(certificate_samples >= 0, "--certificate-samples", rule, certificate_samples, "0 means no band")
     instance = load_target(target, settings or [])
     parts = prepare(instance.problem, instance.simulator, samples, seed, Choices())
     with progress_bar() as progress:
         if progress is not None:
             progress("frontier", 0, 1)
         curve = trade_off(parts, constraint, points)
+        if certificate_samples:
+            curve = curve.certified(instance.simulator, samples=certificate_samples, seed=seed, delta=delta)
     if as_json:
         name = instance.problem.constraints[curve.constraint].name
         rows = [p.to_json() for p in curve.points]
         vertices = curve.breakpoints() if instance.problem.num_constraints == 1 else None
-        print_json({"constraint": name, "samples": parts.samples, "points": rows, "breakpoints": vertices})
+        out = {"constraint": name, "samples": parts.samples, "points": rows, "breakpoints": vertices}
+        if curve.band is not None:
+            out |= {"band": curve.band.to_json()}
+        print_json(out)
     else:
         print_frontier(Console(), curve)
