@@ -437,7 +437,8 @@ def test_the_report_is_json_and_says_what_passing_shows() -> None:
     assert report.passed and report.assumed
     joined = report.joined(rollout_finding(table.problem(), [5.0, 1.0], [5.5, 0.5], [6.0, 1.5], 0.1))
     text = json.dumps(joined.to_json(), allow_nan=False)
-    assert json.loads(text)["failures"] == ["fitted reward against rollouts"] and not joined.passed
+    assert json.loads(text)["failures"] == ["fitted reward against rollouts"]
+    assert joined.passed  # it warns, but refutes nothing
     names = [t["name"] for t in json.loads(text)["tests"]]
     assert names == ["known reward", "known c1", "constant", SINGLE, TOGETHER, "fitted reward against rollouts"]
     # ln(1/.05)/20 = .150

@@ -198,4 +198,6 @@ def _remarks(guide: Guide, plan: Plan | None, report: LinearityReport | None) ->
     if report is not None and not report.passed:
         failed = "; ".join(f.meaning for f in report.failures)
         out.append(f"no bound over all policies: the problem is not linear in its features ({failed})")
+    elif report is not None:
+        out += [f"a warning: {f.meaning}" for f in report.failures]
     return tuple(out)

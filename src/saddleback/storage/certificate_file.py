@@ -62,6 +62,7 @@ _TEST = {
     "state": "anything",
     "action": Maybe("whole"),
     "z": Maybe("number"),
+    "rigorous": "flag",
 }
 SHAPE: dict[str, Any] = {
     "schema": "text",
