@@ -1,0 +1,140 @@
+"""What executors cost: against bare calls of the same simulator, with the same random streams, in this process or in two.
+
+A simulator that burns 1 ms of processor time a sample stands for those that need workers: two workers against two bare
+processes that do half each and send nothing back. The zoo's wireless simulator draws a block of 4,096 in about 0.15 ms, which
+is as light as they come: there the cost of checks, and of sending, shows. With 2 ms a block workers are worth their while.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+
+from benchmarks.timing import Row, ratio
+from saddleback.blocks import Block, BlockSource, blocks_for
+from saddleback.executors import Joblib, Serial
+from saddleback.simulator import GenerativeModel, generator
+from saddleback.spaces import Actions, States
+from saddleback.zoo import make
+
+
+def rows() -> list[Row]:
+    return [burning(), vectorised_serially(), vectorised_in_two_workers(), heavier_in_two_workers()]
+
+
+def burn(states: States, actions: Actions, rng: np.random.Generator) -> States:
+    """1 ms of processor time a sample."""
+    end = time.thread_time() + 1e-3 * len(states)
+    while time.thread_time() < end:
+        rng.random(100)
+    return states
+
+
+class Repeated:
+    """The wireless simulator with so many random numbers to draw before: a vectorised one that has more to do."""
+
+    def __init__(self, sample: Callable[..., Any], times: int):
+        self.sample, self.times = sample, times
+
+    def __call__(self, states: States, actions: Actions, rng: np.random.Generator) -> States:
+        for _ in range(self.times):
+            np.sqrt(rng.standard_normal(len(states)) ** 2)
+        return self.sample(states, actions, rng)
+
+
+def burning() -> Row:
+    source = wireless(lambda _: burn)
+    measured = two_against_two(source, tasks(source, 10))  # 132 blocks of 10 ms
+    return Row("1 ms a sample: two workers / two bare processes", measured[0], 1 / 0.9, 1.03, *measured[1:])
+
+
+def vectorised_serially() -> Row:
+    source = wireless()
+    blocks, executor = tasks(source, 10 * 4096), Serial()
+    measured = ratio(lambda: use(executor, source, blocks), lambda: bare_calls(source, blocks))
+    return Row("wireless, 0.15 ms a block: serial executor / bare calls", measured[0], 1.2, 1.1, *measured[1:])
+
+
+def vectorised_in_two_workers() -> Row:
+    source = wireless()
+    measured = two_against_two(source, tasks(source, 40 * 4096))
+    title = "wireless, 0.15 ms a block: two workers / two bare processes"
+    return Row(title, measured[0], 1.8, 1.4, *measured[1:])
+
+
+def heavier_in_two_workers() -> Row:
+    source = wireless(lambda sample: Repeated(sample, 20))
+    measured = two_against_two(source, tasks(source, 5 * 4096))
+    title = "vectorised, 2 ms a block: two workers / two bare processes"
+    return Row(title, measured[0], 1.2, 1.05, *measured[1:])
+
+
+def two_against_two(source: BlockSource, blocks: list[Block]) -> tuple[float, float, float]:
+    with Joblib(2) as executor, Bare(source, blocks, 2) as bare:
+        return ratio(lambda: use(executor, source, blocks), bare.run)
+
+
+def wireless(change: Callable[[Any], Any] = lambda sample: sample) -> BlockSource:
+    instance = make("wireless")
+    model = GenerativeModel(change(instance.simulator._sample), instance.simulator.states)
+    return BlockSource(model, instance.problem, *instance.problem.pairs(), 0)
+
+
+def tasks(source: BlockSource, samples: int) -> list[Block]:
+    n = len(source.states)
+    return blocks_for(0, np.full(n, samples), np.zeros(n, dtype=np.int64))
+
+
+def use(executor: Any, source: BlockSource, blocks: list[Block]) -> None:
+    for _ in executor.run(source.draw, blocks):
+        pass
+
+
+def bare_calls(source: BlockSource, blocks: list[Block]) -> None:
+    """The user's function and nothing else but its random streams."""
+    sample: Callable[..., Any] = source.model._sample
+    for block in blocks:
+        states, actions = (
+            np.repeat(source.states[block.pair], block.size),
+            np.repeat(source.actions[block.pair], block.size),
+        )
+        sample(states, actions, generator(*source.key(block)))
+
+
+class Bare:
+    """Processes that wait for a word, make their part of the calls, and say when they are done."""
+
+    def __init__(self, source: BlockSource, blocks: list[Block], number: int):
+        context = multiprocessing.get_context("spawn")
+        self.ends: list[Connection] = []
+        self.processes = []
+        for i in range(number):
+            end, theirs = context.Pipe()
+            self.processes.append(context.Process(target=_wait_and_call, args=(theirs, source, blocks[i::number])))
+            self.processes[-1].start()
+            self.ends.append(end)
+
+    def run(self) -> None:
+        for end in self.ends:
+            end.send(True)
+        for end in self.ends:
+            end.recv()
+
+    def __enter__(self) -> Bare:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for end, process in zip(self.ends, self.processes, strict=True):
+            end.send(False)
+            process.join()
+
+
+def _wait_and_call(end: Connection, source: BlockSource, blocks: list[Block]) -> None:
+    while end.recv():
+        bare_calls(source, blocks)
+        end.send(True)
