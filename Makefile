@@ -10,7 +10,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 help:
 	@echo "make demo   install and solve the wireless example"
 	@echo "make test   install with the test tools; lint, type check, tests"
-	@echo "make study  the full form of the statistical checks (long)"
+	@echo "make study  the full form of the statistical checks, and the studies (long)"
 	@echo "make bench  ratios against what the machine allows"
 
 $(VENV)/created:
@@ -36,8 +36,13 @@ lint: $(VENV)/test
 test: lint
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not study"
 
-study: $(VENV)/test
+$(VENV)/study: $(VENV)/test
+	$(INSTALL) -e ".[test,study]"
+	@touch $@
+
+study: $(VENV)/study
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 -m study -rP tests
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m studies
 
 bench: $(VENV)/test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks
