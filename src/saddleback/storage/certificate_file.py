@@ -10,7 +10,7 @@ from typing import Any
 
 from saddleback.errors import InputError
 from saddleback.problem import CMDP
-from saddleback.storage.json_file import Maybe, check_shape
+from saddleback.storage.json_file import Maybe, check_shape, short
 
 SCHEMA = "saddleback-certificate/1"
 
@@ -126,13 +126,13 @@ def problem_fields(problem: CMDP) -> dict[str, Any]:
 def check_certificate(data: Any, where: str, remedy: str) -> None:
     """Raise an :class:`InputError` unless ``data`` is a certificate of this version, with lists of the right lengths."""
     if isinstance(data, dict) and data.get("schema") != SCHEMA:
-        raise InputError(f"{where}.schema", f"must be {SCHEMA!r}", repr(data.get("schema")), remedy)
+        raise InputError(f"{where}.schema", f"must be {SCHEMA!r}", short(data.get("schema")), remedy)
     check_shape(data, SHAPE, where, remedy)
     problem, m = data["problem"], len(data["problem"]["constraints"])
 
     def require(right: bool, name: str, rule: str, value: Any) -> None:
         if not right:
-            raise InputError(f"{where}.{name}", rule, value, remedy)
+            raise InputError(f"{where}.{name}", rule, short(value), remedy)
 
     require(0 < data["confidence"] < 1, "confidence", "must lie in (0, 1)", data["confidence"])
     require(

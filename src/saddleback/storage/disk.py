@@ -13,8 +13,10 @@ bytes stay unknown until they are written anew, to another file.
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -75,9 +77,14 @@ class Disk:
 
     def map(self, path: Path) -> Mapped:
         """A file's bytes, which are read when they are looked at."""
-        with open(path, "rb") as file:
-            empty = os.fstat(file.fileno()).st_size == 0
-            return b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # opening a pipe would wait for its writer
+        try:
+            status = os.fstat(file)
+            if not stat.S_ISREG(status.st_mode):
+                raise OSError(errno.EINVAL, "it is not a plain file", str(path))
+            return b"" if status.st_size == 0 else mmap.mmap(file, 0, access=mmap.ACCESS_READ)
+        finally:
+            os.close(file)
 
 
 def write_whole(disk: Disk, path: Path, pieces: Iterable[bytes]) -> None:

@@ -9,7 +9,8 @@ A *shape* says what a value must look like:
     Maybe(shape)                                        or null
 
 Numbers that are not finite, names given twice and fields nobody knows are refused: a file that another version wrote, or
-that was changed by hand, must not be half understood.
+that was changed by hand, must not be half understood. Messages may quote a stranger's text, so it is quoted with its control
+characters escaped, and shortened.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import json
 import math
 import os
 import secrets
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +32,8 @@ import numpy as np
 from saddleback.errors import InputError, StorageError
 
 _PIECE = 1 << 20
+_MOST_DEPTH = 100  # our own files have six levels; Python's own limit would be met later, at any step
+_MOST_QUOTED = 60
 
 
 class Maybe(NamedTuple):
@@ -39,7 +43,9 @@ class Maybe(NamedTuple):
 
 
 def _is_number(x: Any) -> bool:
-    return isinstance(x, (int, float)) and not isinstance(x, bool) and math.isfinite(x)
+    if isinstance(x, int):
+        return not isinstance(x, bool) and abs(x) <= sys.float_info.max  # a whole number may be too large for float64
+    return isinstance(x, float) and math.isfinite(x)
 
 
 def _is_limits(x: Any) -> bool:
@@ -65,10 +71,10 @@ def check_shape(value: Any, shape: Any, where: str, remedy: str) -> None:
     elif isinstance(shape, str):
         right, words = _KINDS[shape]
         if not right(value):
-            raise InputError(where, f"must be {words}", _short(value), remedy)
+            raise InputError(where, f"must be {words}", short(value), remedy)
     elif isinstance(shape, list):
         if not isinstance(value, list):
-            raise InputError(where, "must be a list", _short(value), remedy)
+            raise InputError(where, "must be a list", short(value), remedy)
         for i, entry in enumerate(value):
             check_shape(entry, shape[0], f"{where}[{i}]", remedy)
     else:
@@ -77,7 +83,7 @@ def check_shape(value: Any, shape: Any, where: str, remedy: str) -> None:
 
 def _check_fields(value: Any, shape: dict[str, Any], where: str, remedy: str) -> None:
     if not isinstance(value, dict):
-        raise InputError(where, "must be an object with fields", _short(value), remedy)
+        raise InputError(where, "must be an object with fields", short(value), remedy)
     for name, inner in shape.items():
         bare = name.removesuffix("?")
         if bare in value:
@@ -86,7 +92,7 @@ def _check_fields(value: Any, shape: dict[str, Any], where: str, remedy: str) ->
             raise InputError(f"{where}.{name}", "must be given", "no such field", remedy)
     for name in value:
         if name not in shape and f"{name}?" not in shape:
-            raise InputError(f"{where}.{name}", "must be a known field", "an unknown one", remedy)
+            raise InputError(f"{where}.{plain(name)}", "must be a known field", "an unknown one", remedy)
 
 
 def read_json(path: Path, most_bytes: int, remedy: str) -> Any:
@@ -102,9 +108,13 @@ def read_json(path: Path, most_bytes: int, remedy: str) -> Any:
     except OSError as error:
         raise StorageError(f"`{path}` could not be read: {error}; check the disk and the permissions.") from error
     try:
-        return json.loads(data, object_pairs_hook=_once_each, parse_constant=_not_finite)
+        value = json.loads(data, object_pairs_hook=_once_each, parse_constant=_not_finite)
+        _check_depth(value)
     except (ValueError, RecursionError) as error:  # bad JSON, bad UTF-8, a number that is none, endless nesting
-        raise InputError(str(path), "must be readable JSON", str(error) or repr(error), remedy) from None
+        raise InputError(str(path), "must be readable JSON", plain(str(error), 300), remedy) from None
+    except MemoryError:
+        raise InputError(str(path), "must fit in memory", f"{len(data):,} bytes of JSON", remedy) from None
+    return value
 
 
 def write_json(path: Path, data: Any) -> None:
@@ -162,7 +172,7 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for name, value in pairs:
         if name in out:
-            raise ValueError(f"the field {name!r} is given twice")
+            raise ValueError(f"the field {short(name)} is given twice")
         out[name] = value
     return out
 
@@ -171,6 +181,23 @@ def _not_finite(word: str) -> Any:
     raise ValueError(f"{word} is not a number")
 
 
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+def _check_depth(value: Any) -> None:
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        if depth > _MOST_DEPTH:
+            raise ValueError(f"it is nested more than {_MOST_DEPTH} levels deep")
+        inner = (x.values() if isinstance(x, dict) else x for x in level if isinstance(x, (dict, list)))
+        level = [x for values in inner for x in values]
+
+
+def short(value: Any) -> str:
+    """A value as a message quotes it: one line of bearable length, without control characters."""
+    return plain(repr(value))
+
+
+def plain(text: str, most: int = _MOST_QUOTED) -> str:
+    """A stranger's text, which may be shown in a terminal."""
+    if len(text) > most:
+        text = text[: most - 3] + "..."
+    return text if text.isprintable() else repr(text)[1:-1]

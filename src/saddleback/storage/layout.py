@@ -25,7 +25,7 @@ from saddleback.blocks import Block
 from saddleback.errors import InputError, require
 from saddleback.simulator import Draw, generator
 from saddleback.spaces import Array, BoxStates, FiniteStates, StateSpace
-from saddleback.storage.json_file import Maybe, check_shape
+from saddleback.storage.json_file import Maybe, check_shape, short
 
 Rows = NDArray[np.void]
 
@@ -78,7 +78,7 @@ class Layout:
         try:
             return Layout(**fields)
         except InputError as error:
-            raise InputError(where, error.rule, fields, remedy) from None
+            raise InputError(where, error.rule, short(fields), remedy) from None
 
     @cached_property
     def dtype(self) -> np.dtype[np.void]:
@@ -137,6 +137,8 @@ class Layout:
         if self.kind == "counts":
             for i in np.flatnonzero(rows["count"] < 1)[:1]:
                 return "counts of 1 or more", rows["count"][i]
+            for at in np.argwhere(rows["deviations"] < 0)[:1] if self.num_signals else ():
+                return "sums of squares of 0 or more", rows["deviations"][tuple(at)]
         return None
 
     def decode(self, block: Block, rows: Rows) -> Draw:

@@ -30,10 +30,10 @@ class Lock:
     def __init__(self, path: Path):
         self._pid = os.getpid()
         with _guard:
-            # Closing a second descriptor of the file would give the lock away: look before opening.
+            # A link is not followed: what it points to would be overwritten. Closing a second descriptor of the file would give the lock away: look before opening.
             if path.exists() and self._key(os.stat(path)) in _mine:
                 raise _taken(path, "this process has it open already")
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
             try:
                 fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 os.ftruncate(self._file, 0)

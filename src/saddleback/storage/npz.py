@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.errors import InputError, SaddlebackError, StorageError
+from saddleback.storage.json_file import plain, short
 
 BUDGET = 8 * 10**9
 """Bytes of arrays that a file may hold unless the caller says otherwise."""
@@ -64,7 +65,7 @@ def read_arrays(path: str | os.PathLike[str], specs: Mapping[str, ArraySpec], bu
     except Exception as error:  # a malformed zip can raise nearly anything
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise StorageError(f"`{path}` could not be read: {error}; check the disk and the permissions.") from error
-        raise InputError(str(path), "must be a readable .npz archive", str(error) or repr(error), _AGAIN) from None
+        raise InputError(str(path), "must be a readable .npz archive", _said(error), _AGAIN) from None
 
 
 def _members(
@@ -80,7 +81,9 @@ def _members(
         name = info.filename.removesuffix(".npy")
         if name not in specs or not info.filename.endswith(".npy"):
             known = ", ".join(specs)
-            raise InputError(f"{path}: {info.filename!r}", "must be a known array", "an unknown name", f"use {known}")
+            raise InputError(
+                f"{path}: {short(info.filename)}", "must be a known array", "an unknown name", f"use {known}"
+            )
         if name in members:
             raise InputError(f"{path}: {name}", "must appear once", "two members of that name", _AGAIN)
         if info.compress_type not in _COMPRESSIONS:
@@ -116,7 +119,7 @@ class _Member:
         except (SaddlebackError, MemoryError, OSError):
             raise
         except Exception as error:  # so can a malformed header
-            self.refuse("must be a readable array", str(error) or repr(error), _AGAIN)
+            self.refuse("must be a readable array", _said(error), _AGAIN)
 
     def _check_header(self, stream: IO[bytes], file_size: int) -> None:
         version = np.lib.format.read_magic(stream)
@@ -148,7 +151,7 @@ class _Member:
         if self.spec.kind == "text":
             for i, text in enumerate(x.tolist()):
                 if not text or not text.isprintable():
-                    self.refuse("must be printable text", repr(text), "rename it", (i,))
+                    self.refuse("must be printable text", short(text), "rename it", (i,))
             return x
         if self.spec.kind == "integer":
             top = np.iinfo(np.int64).max
@@ -160,6 +163,11 @@ class _Member:
             index = tuple(map(int, at))
             self.refuse("must be finite", x[index], "remove NaN and infinities", index)
         return x
+
+
+def _said(error: Exception) -> str:
+    """What an error says, which may quote the file."""
+    return plain(str(error) or repr(error), 300)
 
 
 def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]) -> None:

@@ -50,11 +50,11 @@ def load_mixture(path: str | os.PathLike[str], budget: int = BUDGET) -> MixtureP
     )
     for k in np.flatnonzero(w < 0)[:1]:
         raise InputError(f"{path}: weights[{k}]", "must be non-negative", w[k], "give probabilities")
-    total = float(w.sum())
+    with np.errstate(over="ignore"):  # an infinite sum is not 1 either
+        total, sums = float(w.sum()), p.sum(axis=2)
     require(abs(total - 1) <= _TOLERANCE, f"{path}: weights", "must sum to 1", total, "divide them by their sum")
     for k, s, a in np.argwhere(p < 0)[:1]:
         raise InputError(f"{path}: probabilities[{k}, {s}, {a}]", "must be non-negative", p[k, s, a], "mend the row")
-    sums = p.sum(axis=2)
     for k, s in np.argwhere(np.abs(sums - 1) > _TOLERANCE)[:1]:
         raise InputError(f"{path}: probabilities[{k}, {s}]", "must sum to 1", sums[k, s], "mend the row")
     return MixturePolicy(tuple(TabularPolicy.stochastic(member) for member in p), w)

@@ -226,9 +226,13 @@ class SampleStore:
             sequences[x][first : first + block.size] = self.layout.decode(block, rows).next_states
             filled[x] += block.size
             if m:
-                total, total_squares = self.layout.signal_sums(rows, b)
-                sums[x] += total
-                squares[x] += total_squares
+                try:
+                    with np.errstate(over="raise", invalid="raise"):
+                        sums[x], squares[x] = np.add((sums[x], squares[x]), self.layout.signal_sums(rows, b))
+                except FloatingPointError:
+                    rule = "must hold signals whose squares can be added up"
+                    found, remedy = f"an overflow in {block_name(block)}", "draw them in units of ordinary size"
+                    raise InputError(str(self.folder), rule, found, remedy) from None
         num_blocks = self._index.num_blocks(stream, num_pairs)
         if not m:
             return Samples(sequences, None, None, num_blocks)

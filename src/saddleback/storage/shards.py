@@ -20,7 +20,7 @@ import numpy as np
 from saddleback.errors import InputError
 from saddleback.storage.disk import Disk, Mapped, disk_faults_named, write_whole
 from saddleback.storage.layout import Layout, Rows
-from saddleback.storage.manifest import ROWS, SIZE, Entry, shard_name
+from saddleback.storage.manifest import MOST_SAMPLES, ROWS, SIZE, Entry, shard_name
 
 _HEADER = 1 << 14  # more than numpy reads of a header
 _MAPPED = 4  # shards whose pages may be in memory at a time
@@ -72,7 +72,15 @@ def shard_fault(disk: Disk, folder: Path, layout: Layout, entry: Entry, *, conte
     wrong = layout.fault(rows)
     if wrong:
         return Fault(f"must hold {wrong[0]}", wrong[1])
-    counted = np.add.reduceat(rows["count"], starts[:-1]) if layout.kind == "counts" else entry.blocks[:, ROWS]
+    if layout.kind == "counts":
+        falls = np.diff(rows["next_state"]) <= 0
+        falls[starts[1:-1] - 1] = False  # where a block ends
+        for i in np.flatnonzero(falls)[:1]:
+            return Fault("must hold each next state of a block once, ascending", rows["next_state"][i + 1])
+        n = np.minimum(rows["count"], MOST_SAMPLES + 1)  # so that sums of forged counts cannot wrap around
+        counted = np.add.reduceat(n, starts[:-1])
+    else:
+        counted = entry.blocks[:, ROWS]
     for i in np.flatnonzero(counted != entry.blocks[:, SIZE])[:1]:
         return Fault(f"must hold the {entry.blocks[i, SIZE]:,} samples of its block {i}", f"{counted[i]:,}")
     return None

@@ -18,7 +18,7 @@ import numpy as np
 
 from saddleback.errors import InputError
 from saddleback.storage.disk import PARTIAL, Disk, write_whole
-from saddleback.storage.json_file import check_shape, read_json
+from saddleback.storage.json_file import check_shape, read_json, short
 from saddleback.storage.layout import Layout
 from saddleback.storage.lock import LOCK, Lock
 from saddleback.storage.manifest import MANIFEST
@@ -97,7 +97,7 @@ def read_header(folder: Path) -> tuple[Layout, Fields]:
         raise InputError(str(folder), "must be a folder of samples", found, "check the path, or create the store")
     fields = read_json(path, _MOST_BYTES, _AGAIN)
     if isinstance(fields, dict) and fields.get("format") != FORMAT:
-        raise InputError(f"{path}.format", f"must be {FORMAT!r}", repr(fields.get("format")), _AGAIN)
+        raise InputError(f"{path}.format", f"must be {FORMAT!r}", short(fields.get("format")), _AGAIN)
     check_shape(fields, _SHAPE, str(path), _AGAIN)
     if fields["check"] != _check(fields):
         rule = "must be unchanged, with the check that it holds"

@@ -103,6 +103,8 @@ def _table(arrays: dict[str, NDArray[Any]], name: str) -> Table:
     }.items():
         if optional in arrays:
             _require_shape(arrays, optional, shape)
+    if "phi" in arrays and arrays["phi"].shape[2] == 0:
+        raise InputError("phi", "must have at least one feature", arrays["phi"].shape, "leave phi out, or give some")
     for i, sense in enumerate(arrays.get("senses", ())):
         if sense not in (">=", "<="):
             raise InputError(f"senses[{i}]", 'must be ">=" or "<="', repr(str(sense)), "use one of the two")
