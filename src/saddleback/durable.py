@@ -44,6 +44,8 @@ class Durable:
         if not self.folder.is_dir():
             with disk_faults_named(self.folder, "choose a place that can be written to"):
                 Disk().make_folder(self.folder)
+        with disk_faults_named(self.folder, "choose a place that can be written to"):
+            Disk().sync_folder(self.folder.parent)
 
     def run(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
         """Every task with its samples, those on disk first."""

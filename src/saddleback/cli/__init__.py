@@ -1,4 +1,4 @@
-"""The command line: ``saddleback zoo | exact | plan | solve | certify | frontier``, one file a verb.
+"""The command line: ``saddleback zoo | exact | plan | solve | sample | resume | certify | frontier``, one file a verb.
 
 Exit codes: 0 solved, 1 a stored proof that does not check out, 2 bad input, 3 infeasible, 4 undecided or budget exhausted,
 5 a simulator or I/O fault, 130 an interrupt. Answers go to stdout, progress and errors to stderr.
@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from saddleback._version import __version__
-from saddleback.cli import certify, exact, frontier, plan, solve, zoo
+from saddleback.cli import certify, exact, frontier, plan, resume, sample, solve, zoo
 from saddleback.errors import SaddlebackError
 
 app = typer.Typer(
@@ -41,6 +41,8 @@ app.command(epilog="Example: saddleback plan wireless --epsilon 2")(plan.plan)
 app.command(
     epilog="Examples: saddleback solve wireless --check   ·   saddleback solve problem.npz --epsilon 0.5 --out run"
 )(solve.solve)
+app.command(epilog="Example: saddleback sample wireless --out samples --rounds 2 --workers 2")(sample.sample)
+app.command(epilog="Example: saddleback resume run --workers 2")(resume.resume)
 app.command(epilog="Examples: saddleback certify run --seed 7   ·   saddleback certify run --recheck")(certify.certify)
 app.command(epilog="Example: saddleback frontier wireless --points 20")(frontier.frontier)
 

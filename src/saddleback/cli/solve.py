@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich.console import Console
 
 from saddleback.cli.common import Json, Seed, Settings, Target, exact_answer, exact_json, print_json, progress_bar
+from saddleback.cli.drawing import Drawing, ExecutorName, Timeout, Workers
 from saddleback.designs import BY_NAME as DESIGNS
 from saddleback.duals import BY_NAME as DUALS
 from saddleback.errors import InputError, require
@@ -20,6 +21,7 @@ from saddleback.solvers import BY_NAME as SOLVERS
 from saddleback.solving import solve as solve_problem
 from saddleback.storage.policy_file import save_mixture
 from saddleback.storage.run_folder import check_place, save_run
+from saddleback.storage.work_folder import abandon_work, begin_work, finish_work
 from saddleback.targets import load_target, origin_of
 from saddleback.zoo.instance import Instance
 
@@ -54,9 +56,14 @@ def solve(
     delta: Annotated[float, typer.Option(help="One minus the confidence of the limits.")] = 0.05,
     seed: Seed = 0,
     check: Annotated[bool, typer.Option("--check", help="Compare with the truth where the table is known.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Write the run to this new folder, for `certify`.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Keep the run, samples and all, in this new folder, for `resume` and `certify`.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Let --out replace an earlier run.")] = False,
     policy: Annotated[Path | None, typer.Option(help="Write the mixture to this .npz file.")] = None,
+    workers: Workers = 1,
+    executor: ExecutorName = None,
+    timeout: Timeout = None,
     as_json: Json = False,
     solver: Annotated[str | None, _part("One of " + ", ".join(SOLVERS) + ".")] = None,
     evaluator: Annotated[str | None, _part("One of " + ", ".join(EVALUATORS) + ".")] = None,
@@ -93,12 +100,9 @@ def solve(
         "buffers": buffers,
         "allocation": allocation,
     }
-    instance = load_target(target, settings or [])
     if policy is not None and not policy.absolute().parent.is_dir():
         raise InputError("--policy", "must lie in an existing folder", str(policy), "make the folder first")
     require(out is not None or not force, "--force", "must go with --out", "no --out", "name the folder to replace")
-    place = None if out is None else check_place(out, instance.problem, force=force)
-    origin = None if out is None else origin_of(target, settings or [])
     if epsilon is None:
         parts |= {
             "iterations": 1000 if iterations is None else iterations,
@@ -106,22 +110,49 @@ def solve(
             "batch_size": batch_size,
             "resolution": resolution or None,
         }
+    options = {"budget": budget, "parts": parts}
+    drawing = Drawing(workers, executor, timeout)
+    carry_out(target, settings or [], options, drawing, Output(out, force, policy, check, as_json))
+
+
+class Output(NamedTuple):
+    """Where the answer goes."""
+
+    place: Path | None = None
+    force: bool = False
+    policy: Path | None = None
+    check: bool = False
+    as_json: bool = False
+
+
+def carry_out(target: str, settings: list[str], options: dict[str, Any], drawing: Drawing, output: Output) -> None:
+    """Solve as ``options`` say, keep what is to be kept, and print the answer."""
+    budget, parts = options["budget"], options["parts"]
+    instance = load_target(target, settings)
+    place = None if output.place is None else check_place(output.place, instance.problem, force=output.force)
+    origin = None if place is None else origin_of(target, settings)
+    samples = None if place is None else begin_work(place, "solve", target, settings, options)
     try:
-        with progress_bar() as progress:
-            solution = solve_problem(instance.problem, instance.simulator, **budget, **parts, progress=progress)
+        with progress_bar() as progress, drawing.executor(instance, parts["seed"], samples) as executor:
+            solution = solve_problem(
+                instance.problem, instance.simulator, **budget, **parts, executor=executor, progress=progress
+            )
     except InputError as fault:
+        if place is not None:
+            abandon_work(place)
         raise _in_all(fault, budget) from None
-    truth = _truth(instance, solution) if check else None
+    truth = _truth(instance, solution) if output.check else None
     try:
-        if policy is not None and solution.mixture is not None:
-            save_mixture(solution.mixture, solution.problem, policy)
-        elif policy is not None:
-            Console(stderr=True).print(f"no policy to write to {policy}", markup=False)
+        if output.policy is not None and solution.mixture is not None:
+            save_mixture(solution.mixture, solution.problem, output.policy)
+        elif output.policy is not None:
+            Console(stderr=True).print(f"no policy to write to {output.policy}", markup=False)
         if place is not None and origin is not None:
-            save_run(place, solution, origin, {**budget, **parts}, seed, force=force)
+            save_run(place, solution, origin, {**budget, **parts}, parts["seed"], force=output.force)
+            finish_work(place)
     finally:  # a full disk must not cost the answer too
-        if as_json:
-            print_json({**solution.to_json(), **({"exact": truth} if check else {})})
+        if output.as_json:
+            print_json({**solution.to_json(), **({"exact": truth} if output.check else {})})
         else:
             print_solution(Console(), solution, truth)
     raise typer.Exit(solution.status.exit_code)

@@ -6,6 +6,7 @@
     policy.npz         the mixture, if there is one (:mod:`~saddleback.storage.policy_file`)
     rollouts.npz       what the intervals are made of: values (n, 1+m), low and high (1+m,), tail (2, 1+m), in utilities
     problem.npz        a copy of the problem table, if the problem came from a file
+    samples/           every sample that was drawn, with manifests of its own (:mod:`saddleback.durable`)
 
 The folder is filled under another name, each file synced and renamed, and gets its own name when all of it is on the disk:
 it is there whole or not at all. Loading trusts nothing: sizes, then hashes, then the contents.
@@ -43,6 +44,7 @@ from saddleback.storage.json_file import (
 )
 from saddleback.storage.npz import BUDGET, ArraySpec, read_arrays, write_arrays
 from saddleback.storage.policy_file import load_mixture, save_mixture
+from saddleback.storage.work_folder import SAMPLES
 
 FORMAT = "saddleback-run/1"
 MANIFEST, SOLUTION, CERTIFICATE = "run.json", "solution.json", "certificate.json"
@@ -234,7 +236,7 @@ def _check_replaceable(path: Path, force: bool) -> None:
         raise StorageError(f"`{path}` could not be looked into: {error}; choose another place.") from error
     if not found:
         return
-    strange = sorted(found - {MANIFEST, SOLUTION, *_OPTIONAL})
+    strange = sorted(found - {MANIFEST, SOLUTION, SAMPLES, *_OPTIONAL})
     if MANIFEST not in found or strange:
         held = f"{path}, which holds {strange[0] if strange else 'other files'}"
         raise InputError("--out", "must be a new folder, or a run to replace", held, "choose another name")

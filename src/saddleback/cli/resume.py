@@ -1,0 +1,40 @@
+"""``saddleback resume``: take up a run that was interrupted, to the very same result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from saddleback.cli.common import Json
+from saddleback.cli.drawing import Drawing, ExecutorName, Timeout, Workers
+from saddleback.cli.sample import draw_rounds
+from saddleback.cli.solve import Output, carry_out
+from saddleback.errors import InputError
+from saddleback.storage.run_folder import MANIFEST
+from saddleback.storage.work_folder import load_work, work_folder
+
+
+def resume(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder given to `--out`.")],
+    workers: Workers = 1,
+    executor: ExecutorName = None,
+    timeout: Timeout = None,
+    as_json: Json = False,
+) -> None:
+    """Continue a run that was killed or interrupted: what was drawn is kept, and the result is the same, bit for bit."""
+    place = run.absolute()
+    if not work_folder(place).is_dir() and (place / MANIFEST).is_file():
+        Console(stderr=True).print(f"{run} is finished; there is nothing to resume.", markup=False)
+        return
+    request = load_work(place)
+    drawing = Drawing(workers, executor, timeout)
+    if request["verb"] == "solve":
+        output = Output(place, force=(place / MANIFEST).is_file(), as_json=as_json)
+        carry_out(request["target"], request["settings"], request["options"], drawing, output)
+    elif request["verb"] == "sample":
+        draw_rounds(request["target"], request["settings"], place, request["options"], drawing, as_json)
+    else:
+        raise InputError("RUN", "must hold a solve or a sample", repr(request["verb"]), "start it again")

@@ -1,0 +1,90 @@
+"""A run under way: what was asked and what has been drawn, beside the place where the finished run will be.
+
+    RUN.work/request.json     the verb with everything that the result depends on
+    RUN.work/samples/         every sample so far (:mod:`saddleback.durable`)
+
+Written before the first simulator call. A run that was killed is taken up again from here; when it is finished its samples
+move into the run's folder and the work folder goes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from saddleback.errors import InputError, StorageError
+from saddleback.storage.json_file import check_shape, read_json, sync_folder, write_json
+
+FORMAT = "saddleback-work/1"
+REQUEST, SAMPLES = "request.json", "samples"
+
+_SHAPE = {"format": "text", "verb": "text", "target": "text", "settings": ["text"], "options": "object"}
+_MOST_BYTES = 1 << 20
+
+
+def work_folder(place: Path) -> Path:
+    """Where a run that will be at ``place`` is under way."""
+    return place.with_name(f"{place.name}.work")
+
+
+def begin_work(place: Path, verb: str, target: str, settings: list[str], options: Mapping[str, Any]) -> Path:
+    """Make the work folder and write the request; the folder for the samples is returned.
+
+    Work that is already under way with the same request is taken up; with another it is refused.
+    """
+    folder = work_folder(place)
+    request = {"format": FORMAT, "verb": verb, "target": target, "settings": settings, "options": dict(options)}
+    if folder.exists():
+        found = load_work(place)
+        for name, value in request.items():
+            if found[name] != value:
+                raise InputError(
+                    "--out",
+                    f"must be a new folder, or one where the same is under way ({name}: {found[name]})",
+                    value,
+                    f"finish that one with `saddleback resume {place}`, or remove {folder}",
+                )
+        return folder / SAMPLES
+    try:
+        os.makedirs(folder)
+        write_json(folder / REQUEST, request)
+        sync_folder(folder.parent)
+    except OSError as error:
+        raise StorageError(f"`{folder}` could not be written: {error}; choose another place.") from error
+    return folder / SAMPLES
+
+
+def load_work(place: Path) -> dict[str, Any]:
+    """The request of a run under way."""
+    folder = work_folder(place)
+    if not folder.is_dir():
+        raise InputError("RUN", "must be a run under way", f"{place}: there is no {folder.name}", "check the name")
+    remedy = "start it again in a new folder"
+    request = read_json(folder / REQUEST, _MOST_BYTES, remedy)
+    check_shape(request, _SHAPE, str(folder / REQUEST), remedy)
+    if request["format"] != FORMAT:
+        raise InputError(str(folder / REQUEST), f"must have the format {FORMAT!r}", repr(request["format"]), remedy)
+    return dict(request)
+
+
+def finish_work(place: Path) -> None:
+    """The run at ``place`` is written: its samples move in, and the work folder goes."""
+    folder = work_folder(place)
+    try:
+        if (folder / SAMPLES).is_dir() and not (place / SAMPLES).exists():
+            os.rename(folder / SAMPLES, place / SAMPLES)
+            sync_folder(place)
+        shutil.rmtree(folder)
+        sync_folder(place.parent)
+    except OSError as error:
+        raise StorageError(f"`{folder}` could not be put away: {error}; the run itself is written.") from error
+
+
+def abandon_work(place: Path) -> None:
+    """A request that turned out to be impossible leaves nothing behind, unless samples have been drawn for it."""
+    folder = work_folder(place)
+    if folder.is_dir() and not (folder / SAMPLES).exists():
+        shutil.rmtree(folder, ignore_errors=True)
