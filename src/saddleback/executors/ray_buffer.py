@@ -1,0 +1,152 @@
+"""Objects that live in actors on a Ray cluster (an extra), each beside its data, and answer questions about it.
+
+    make_i  →  actor i: object_i        call: question → actor i → answer        the data stay where they are
+
+:func:`saddleback.streamed.ray_buffer` puts the readers of a sample store there. An actor that is lost, with its process or
+its node, is started again: its object is made anew, what all were told before (``prepare``) is told again, and the question
+is asked once more. Answers depend on questions and data alone, so nobody can tell. Ray's own retries are off, so that the
+books (``num_restarts``) say how often it happened, and one that dies at every start is given up with its reason.
+
+Questions and answers are packed here: arrays that Ray unpacks are read-only, and its object store is no place for them.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from multiprocessing.util import Finalize
+from operator import methodcaller
+from typing import Any, NamedTuple
+
+from saddleback.errors import InputError, SaddlebackError, require
+from saddleback.executors.shipping import pack, unpack
+from saddleback.executors.wire import dumps, loads
+
+RESTARTS = 3
+"""How often in a row an actor may be lost over one question."""
+
+
+class _Fault(NamedTuple):
+    """What an object refused, in its own words."""
+
+    text: str
+
+
+class Host:
+    """The other side: makes its object at the first question, so that its faults are answers too."""
+
+    def __init__(self, packed: bytes, paths: Sequence[str]):
+        self._packed, self._object = packed, None
+        sys.path.extend(path for path in paths if path not in sys.path)
+
+    def call(self, packed: bytes) -> bytes:
+        """The answer to one question, packed."""
+        try:
+            if self._object is None:
+                self._object = unpack(self._packed)()
+            return bytes(dumps(unpack(packed)(self._object)))
+        except SaddlebackError as error:
+            return bytes(dumps(_Fault(str(error))))
+
+
+class Hosts:
+    """One actor for each of ``makes``; ``options`` go to Ray, one mapping for each actor.
+
+    ``address`` names a cluster. Without it the one this program is connected to is used, or a local one is started, and shut
+    down by :meth:`close` or the end of the program.
+    """
+
+    def __init__(
+        self,
+        makes: Sequence[Callable[[], Any]],
+        *,
+        address: str | None = None,
+        options: Sequence[Mapping[str, Any]] | None = None,
+    ):
+        require(len(makes) >= 1, "actors", "must be at least 1", len(makes), "give a folder for each")
+        options = [{}] * len(makes) if options is None else options
+        rule = f"must be one mapping for each of the {len(makes)} actors"
+        require(len(options) == len(makes), "options", rule, len(options), "leave them out for the usual ones")
+        self._packed, self._options = [pack(make) for make in makes], [{"num_cpus": 1, **more} for more in options]
+        self._told: list[bytes] = []
+        self.num_restarts = 0
+        self._last: Finalize | None = None
+        self._ray = self._connect(address)
+        self._actors = [self._start(i) for i in range(len(makes))]
+
+    def call(self, method: str, arguments: Mapping[int, Sequence[Any]]) -> list[Any]:
+        """What the objects answer to ``method(*arguments[i])``, in the order of ``arguments``, all at the same time."""
+        questions = {i: pack(methodcaller(method, *given)) for i, given in arguments.items()}
+        coming = {i: self._actors[i].call.remote(question) for i, question in questions.items()}
+        return [self._receive(i, reference, questions[i]) for i, reference in coming.items()]
+
+    def call_all(self, method: str, *arguments: Any) -> list[Any]:
+        """The same question to all."""
+        return self.call(method, dict.fromkeys(range(len(self._actors)), arguments))
+
+    def prepare(self, method: str, *arguments: Any) -> None:
+        """Tell all of them something that those who come later must be told too."""
+        self.call_all(method, *arguments)
+        self._told.append(pack(methodcaller(method, *arguments)))
+
+    def close(self) -> None:
+        """End the actors, and the cluster if it was started here."""
+        actors, self._actors = self._actors, []
+        if self._ray.is_initialized():
+            for actor in actors:
+                self._ray.kill(actor)
+        if self._last is not None:
+            self._last()
+            self._last = None
+
+    def _receive(self, i: int, reference: Any, question: bytes) -> Any:
+        for lost in range(RESTARTS + 1):
+            try:
+                answer = loads(self._ray.get(reference))
+                break
+            except self._ray.exceptions.RayTaskError as error:  # our own code, or the user's features, failed there
+                text = f"an actor could not answer: {type(error.cause).__name__}: {error.cause}"
+                raise SaddlebackError(text) from error
+            except self._ray.exceptions.RayError as error:
+                if lost == RESTARTS:
+                    how = str(error).splitlines()[0]
+                    raise SaddlebackError(f"an actor was lost {lost + 1} times over one question: {how}") from error
+                self.num_restarts += 1
+                self._actors[i] = self._start(i)
+                reference = self._actors[i].call.remote(question)
+        if isinstance(answer, _Fault):
+            raise SaddlebackError(answer.text)
+        return answer
+
+    def _start(self, i: int) -> Any:
+        actor = (
+            _remote().options(max_restarts=0, max_task_retries=0, **self._options[i]).remote(self._packed[i], sys.path)
+        )
+        for told in self._told:
+            actor.call.remote(told)
+        return actor
+
+    def _connect(self, address: str | None) -> Any:
+        try:
+            ray = importlib.import_module("ray")
+        except ImportError:
+            raise InputError("buffer", "needs the package ray", "'ray'", "pip install 'saddleback[ray]'") from None
+        if ray.is_initialized():
+            return ray
+        quiet = {"log_to_driver": False, "logging_level": "WARNING"}
+        if address is None:
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a private cluster tells nobody
+            ray.init(address="local", num_cpus=len(self._packed), include_dashboard=False, **quiet)
+        else:
+            ray.init(address=address, **quiet)
+        self._last = Finalize(self, ray.shutdown, exitpriority=10)
+        return ray
+
+
+@functools.cache
+def _remote() -> Any:
+    """Made once: Ray takes every new one for another kind of actor."""
+    return importlib.import_module("ray").remote(Host)
