@@ -13,7 +13,7 @@ from saddleback.errors import InputError
 from saddleback.policy import TabularPolicy
 from saddleback.simulators.table import Table
 from saddleback.storage.certificate_file import problem_fields
-from saddleback.storage.json_file import sha256_of
+from saddleback.storage.json_file import plain, sha256_of, short
 from saddleback.storage.run_folder import Origin, Run
 from saddleback.storage.table_file import load_table
 from saddleback.zoo.instance import Instance
@@ -35,7 +35,7 @@ def load_target(target: str, settings: Sequence[str] = ()) -> Instance:
         raise InputError(
             "TARGET",
             f"must be an .npz file or one of the zoo: {', '.join(zoo.BY_NAME)}",
-            repr(target),
+            short(target),
             "run `saddleback zoo` for the list",
         )
     return zoo.make(target, **parameters)
@@ -53,15 +53,18 @@ def load_run_target(run: Run) -> Instance:
     if run.table is not None:
         table = dataclasses.replace(load_table(run.table), name=Path(run.target).stem)
         instance = _of_file(run.target, table)
+    elif run.target.endswith(".npz"):  # whatever has that name by now, here, need not be what was solved
+        rule, remedy = "must come with a copy of its table, problem.npz", "run `saddleback solve ... --out` again"
+        raise InputError(f"{run.path}: target {plain(run.target)}", rule, "none", remedy)
     else:
         instance = load_target(run.target, run.settings)
     problem = instance.problem
     stored = {} if run.certificate is None else run.certificate["problem"]
     for name, value in problem_fields(problem).items():
         if name in stored and not _same(stored[name], value):
-            rule = f"must describe the problem as it was when the run was made ({name} {stored[name]})"
+            rule = f"must describe the problem as it was when the run was made ({name} {plain(str(stored[name]), 300)})"
             remedy = "solve it again, or use the version of saddleback that run.json names"
-            raise InputError(f"{run.path}: target {run.target}", rule, value, remedy)
+            raise InputError(f"{run.path}: target {plain(run.target)}", rule, plain(str(value), 300), remedy)
     if run.mixture is not None:
         member, wanted = run.mixture.members[0], (problem.num_states, problem.num_actions)
         shape = member.table.shape if isinstance(member, TabularPolicy) else None

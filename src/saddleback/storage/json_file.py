@@ -97,7 +97,7 @@ def _check_fields(value: Any, shape: dict[str, Any], where: str, remedy: str) ->
 
 def read_json(path: Path, most_bytes: int, remedy: str) -> Any:
     """The JSON of a file of at most that size."""
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise InputError(str(path), "must be an existing file", "no such file", remedy)
     try:
         with open(path, "rb") as file:

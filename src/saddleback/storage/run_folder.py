@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import secrets
 import shutil
 from collections.abc import Mapping, Sequence
@@ -38,6 +39,7 @@ from saddleback.storage.json_file import (
     check_shape,
     read_json,
     sha256_of,
+    short,
     sync_folder,
     write_json,
     written_whole,
@@ -62,6 +64,7 @@ _SHAPE = {
     "versions": "object",
     "files": "object",
 }
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 _FILE = {"bytes": "whole", "sha256": "text"}
 _ANSWER = {"status": "text", "multipliers": ["number"], "settings": "object", "value": Maybe("number")}
 _ARRAYS = {
@@ -143,8 +146,8 @@ def save_run(
 def load_run(path: str | os.PathLike[str]) -> Run:
     """Read and check a run; every fault is an :class:`InputError` that names the file."""
     path = Path(path)
-    if not path.is_dir():
-        found = "a file" if path.is_file() else "no such folder"
+    if not os.path.isdir(path):  # which is False for names that the system does not take, where pathlib raises
+        found = "a file" if os.path.isfile(path) else "no such folder"
         raise InputError("RUN", "must be a folder that `solve --out` wrote", f"{path} ({found})", "check the path")
     manifest = read_json(path / MANIFEST, _MOST_MANIFEST, _AGAIN)
     _check_manifest(manifest, path)
@@ -248,12 +251,14 @@ def _check_replaceable(path: Path, force: bool) -> None:
 def _check_manifest(manifest: Any, path: Path) -> None:
     where = str(path / MANIFEST)
     if isinstance(manifest, dict) and manifest.get("format") != FORMAT:
-        raise InputError(f"{where}.format", f"must be {FORMAT!r}", repr(manifest.get("format")), _AGAIN)
+        raise InputError(f"{where}.format", f"must be {FORMAT!r}", short(manifest.get("format")), _AGAIN)
     check_shape(manifest, _SHAPE, where, _AGAIN)
     for name, entry in manifest["files"].items():
         if name not in (SOLUTION, *_OPTIONAL):
-            raise InputError(f"{where}.files", "must name files of a run", repr(name), _AGAIN)
+            raise InputError(f"{where}.files", "must name files of a run", short(name), _AGAIN)
         check_shape(entry, _FILE, f"{where}.files[{name}]", _AGAIN)
+        if not _SHA256.fullmatch(entry["sha256"]):
+            raise InputError(f"{where}.files[{name}].sha256", "must be a SHA-256", short(entry["sha256"]), _AGAIN)
     if SOLUTION not in manifest["files"]:
         raise InputError(f"{where}.files", f"must name {SOLUTION}", "no such entry", _AGAIN)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -92,8 +93,8 @@ def begin(disk: Disk, folder: Path, layout: Layout, fingerprint: Fields) -> None
 def read_header(folder: Path) -> tuple[Layout, Fields]:
     """Layout and fingerprint of the store in a folder."""
     path = folder / HEADER
-    if not path.is_file():
-        found = f"no {HEADER} in it" if folder.is_dir() else "no such folder"
+    if not os.path.isfile(path):  # which is False for names that the system does not take, where pathlib raises
+        found = f"no {HEADER} in it" if os.path.isdir(folder) else "no such folder"
         raise InputError(str(folder), "must be a folder of samples", found, "check the path, or create the store")
     fields = read_json(path, _MOST_BYTES, _AGAIN)
     if isinstance(fields, dict) and fields.get("format") != FORMAT:
