@@ -21,7 +21,7 @@ from saddleback.storage import load_mixture
 def test_a_new_proof_of_the_stored_policy(run: Call, stored_runs: Path) -> None:
     """At confidence 1 − 1e-6 the truth lies within the new limits; nothing of the run is changed."""
     folder = stored_runs / "named"
-    before = {p.name: p.read_bytes() for p in folder.iterdir()}
+    before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
     code, out, _ = run("certify", folder, "--samples", 40_000, "--delta", "1e-6", "--json")
     answer = json.loads(out)
     proof, stored = answer["certificate"], answer["stored"]
@@ -35,7 +35,7 @@ def test_a_new_proof_of_the_stored_policy(run: Call, stored_runs: Path) -> None:
     assert stored == read(folder / "certificate.json")
     assert 8_000 < answer["pilot"] <= 10_000
     assert 0.9 * 40_000 < answer["samples"] == answer["pilot"] + proof["samples"] <= 40_000
-    assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
+    assert {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()} == before
 
 
 def test_the_same_seed_gives_the_same_proof(run: Call, stored_runs: Path) -> None:

@@ -140,8 +140,11 @@ def test_a_run_folder_holds_the_run(run, tmp_path, table_file):
     assert len(load_mixture(tmp_path / "run" / "policy.npz").weights) == len(answer["policy"])
 
 
-def test_the_answer_survives_a_disk_that_fails(tmp_path):
-    """Files may not grow beyond a kilobyte: exit code 5, no half-written run, and the answer all the same."""
+def test_a_disk_that_fails_ends_the_run_and_damages_nothing(tmp_path):
+    """Files may not grow beyond a kilobyte, so samples cannot be kept: exit code 5, one message, no half-written run.
+
+    Once there is room again the run is taken up and ends well.
+    """
     code = (
         "import resource, sys; from saddleback.cli import main\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))\n"
@@ -149,9 +152,12 @@ def test_the_answer_survives_a_disk_that_fails(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 5
-    assert json.loads(done.stdout)["status"] == "solved"
-    assert "could not be written" in done.stderr and "Traceback" not in done.stderr
-    assert list(tmp_path.iterdir()) == []
+    assert done.stdout == "" and "Traceback" not in done.stderr and "error:" in done.stderr
+    assert [p.name for p in tmp_path.iterdir()] == ["run.work"]
+    again = [sys.executable, "-m", "saddleback", "resume", str(tmp_path / "run"), "--json"]
+    done = subprocess.run(again, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and json.loads(done.stdout)["status"] == "solved"
+    assert [p.name for p in tmp_path.iterdir()] == ["run"]
 
 
 def test_policy_file_can_be_checked_by_anyone(run, tmp_path):

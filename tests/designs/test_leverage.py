@@ -56,13 +56,15 @@ def test_pruning_is_verified_on_all_candidates(seed, d, factor, pool):
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(200, d))
     weights = 0.9 * exchange_weights(features, 0.04).weights + 0.1 * rng.dirichlet(np.ones(200))
-    target = max(factor * d, leverages_of(features, weights).max())
+    before = leverages_of(features, weights).max()
+    target = max(factor * d, before)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_POOL", pool)
         pruned, g = prune(features, weights, target)
     assert g <= target * (1 + 1e-12) and g == pytest.approx(leverages_of(features, pruned).max(), rel=1e-10)
     assert pruned.sum() == pytest.approx(1, abs=1e-12) and np.all(weights[pruned > 0] > 0)
-    assert np.count_nonzero(pruned) < 200  # a tenth of the mass on 200 rows is mostly ballast
+    if target >= 1.2 * before:
+        assert np.count_nonzero(pruned) < 200  # a tenth of the mass on 200 rows is mostly ballast
     dropped = weights[(weights > 0) & (pruned == 0)]
     assert dropped.max(initial=0) <= weights[pruned > 0].min()
 
