@@ -105,5 +105,7 @@ def _solver_error(parts: Prepared, tabular: bool, n: int, shared: dict[str, Any]
     spent = parts.solver_buffer.burn_in(burn_in * parts.problem.horizon)
     T = T if spent == 0 else max(1, (T - spent) // 2)
     bound = tabular_solver_error if tabular else linear_solver_error
-    proved: dict[str, Any] = {"method": "hoeffding"} if tabular and spent else {}  # Bernstein's proof starts from V̂⁰ = 0
+    proved: dict[str, Any] = (
+        {"method": "hoeffding"} if tabular and spent else {}
+    )  # Bernstein's proof starts from V̂⁰ = 0
     return bound(T, M, num_problems=n, **shared, **proved)
