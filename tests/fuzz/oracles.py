@@ -143,7 +143,7 @@ def _policy(recipe: Recipe, folder: Path) -> None:
     mixture = load_mixture(folder / NPZ)
     w, p = mixture_is_right(mixture, arrays_in(folder / NPZ))
     k, S, A = p.shape
-    save_mixture(mixture, _any_problem(S, A), folder / "again.npz")
+    save_mixture(mixture, any_problem(S, A), folder / "again.npz")
     again = arrays_in(folder / "again.npz")
     identical(again["weights"], w, "weights after a round trip")
     identical(again["probabilities"], p, "probabilities after a round trip")
@@ -167,7 +167,7 @@ def mixture_is_right(mixture: MixturePolicy, x: dict[str, np.ndarray]) -> tuple[
     return w, p
 
 
-def _any_problem(S: int, A: int) -> CMDP:
+def any_problem(S: int, A: int) -> CMDP:
     zero = np.zeros((S, A))
     start = Start(np.array([0]), np.array([1.0]))
     return CMDP(
