@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -258,3 +261,49 @@ def test_a_whole_solve_from_a_store(mode: Any, tmp_path: Path) -> None:
         points = np.random.default_rng(1).random((300, 2))
         for a, b in zip(solution.mixture.members, found[0].mixture.members, strict=True):
             np.testing.assert_array_equal(a.probabilities(points), b.probabilities(points))
+
+
+PROGRAM = """
+import json, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from streamed_runs import fill, in_memory, square
+from saddleback.evaluators import LSTD
+from saddleback.solvers import LSMDVI
+from saddleback.streamed import streamed_buffer
+import numpy as np
+
+def peak():
+    lines = open(sys.argv[3]).read().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+
+problem, model, design = square()
+how, each = sys.argv[4], int(sys.argv[5])
+if how == "memory":
+    buffer = in_memory(problem, model, design, each, 40)
+else:
+    store = fill(Path(sys.argv[2]), problem, model, design, each)
+    buffer = streamed_buffer(store, 0, problem, design, 40, memory=4 << 20)
+start = peak()
+(policy,) = LSMDVI().solve(problem, buffer, np.array([[0.5, 0.5]]))
+limits = LSTD().interval(problem, buffer, policy, 0.95)
+print(json.dumps({"peak": peak(), "growth": peak() - start, "limits": np.array(limits).tolist()}))
+"""
+
+
+def peak_of(how: str, each: int, folder: Path) -> dict[str, Any]:
+    status, here = Path("/proc") / "self" / "status", Path(__file__).parent
+    command = [sys.executable, "-c", PROGRAM, str(here), str(folder), str(status), how, str(each)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    report: dict[str, Any] = json.loads(done.stdout)
+    print(how, each, report)
+    return report
+
+
+def test_memory_does_not_grow_with_the_store(tmp_path: Path) -> None:
+    """Four times the samples: the same memory; a buffer in memory, the control, grows."""
+    small, large = (peak_of("streamed", n, tmp_path / str(n)) for n in (10_000, 40_000))
+    assert large["peak"] < 1.2 * small["peak"]
+    few, many = (peak_of("memory", n, tmp_path) for n in (10_000, 40_000))
+    assert many["peak"] > 1.2 * few["peak"]
+    np.testing.assert_allclose(large["limits"], many["limits"], rtol=0, atol=1e-12)
