@@ -56,14 +56,14 @@ def burning() -> Row:
 
 def vectorised_serially() -> Row:
     source = wireless()
-    blocks, executor = tasks(source, 10 * 4096), Serial()
-    measured = ratio(lambda: use(executor, source, blocks), lambda: bare_calls(source, blocks))
+    blocks, executor = tasks(source, 2 * 4096), Serial()
+    measured = ratio(lambda: use(executor, source, blocks), lambda: bare_calls(source, blocks), repeats=41)
     return Row("wireless, 0.15 ms a block: serial executor / bare calls", measured[0], 1.2, 1.1, *measured[1:])
 
 
 def vectorised_in_two_workers() -> Row:
     source = wireless()
-    measured = two_against_two(source, tasks(source, 40 * 4096))
+    measured = two_against_two(source, tasks(source, 20 * 4096))
     title = "wireless, 0.15 ms a block: two workers / two bare processes"
     return Row(title, measured[0], 1.8, 1.4, *measured[1:])
 
@@ -77,7 +77,7 @@ def heavier_in_two_workers() -> Row:
 
 def two_against_two(source: BlockSource, blocks: list[Block]) -> tuple[float, float, float]:
     with Joblib(2) as executor, Bare(source, blocks, 2) as bare:
-        return ratio(lambda: use(executor, source, blocks), bare.run)
+        return ratio(lambda: use(executor, source, blocks), bare.run, repeats=9)
 
 
 def wireless(change: Callable[[Any], Any] = lambda sample: sample) -> BlockSource:
