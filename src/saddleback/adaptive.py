@@ -145,7 +145,8 @@ def _growth(rounds: list[_Round], epsilon: float) -> float:
     if len(alike) > 1 and alike[-2].error > last.error:
         fall = math.log(alike[-2].error / last.error) / math.log(last.size / alike[-2].size)
         rate = min(max(fall, _RATES[0]), _RATES[1])
-    return min(max(1.1 * (last.error / epsilon) ** (1 / rate), _LEAST_GROWTH), _MOST_GROWTH)
+    times = min(last.error / epsilon, 1e9)  # beyond the most growth in any case, and powers of it are finite
+    return min(max(1.1 * times ** (1 / rate), _LEAST_GROWTH), _MOST_GROWTH)
 
 
 def _met(rounds: list[_Round], total: int, epsilon: float, delta: float) -> Solution:

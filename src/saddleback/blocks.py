@@ -54,7 +54,7 @@ class BlockSource:
         drawn = self.model.sample(states, actions, generator(*key), key)
         if drawn.signals is not None:
             for column in np.flatnonzero(self.problem.observed):
-                self.problem.signals[column].check(drawn.signals[:, column], states, actions)
+                self.problem.signals[column].check(drawn.signals[:, column], states, actions, key)
         return drawn
 
     def key(self, block: Block) -> tuple[int, int, int, int]:

@@ -111,6 +111,8 @@ def solve_budget(
         "seed": seed,
         "delta": delta,
         "coreset": parts.design.size,
+        "rank": parts.design.rank,
+        "condition": parts.design.condition,
         "batches": parts.evaluation_buffer.num_batches,
     }
     found = finish(problem, parts, orders, settings, progress)
@@ -128,7 +130,7 @@ def finish(
     if slater.verdict is Verdict.INFEASIBLE and bent <= _BENT:  # bent features refute nothing
         return infeasible(problem, parts, slater, settings)
     steering, outcome, limits = _run(parts, slater, orders, progress)
-    status, message = status_of(parts.problem, slater, steering, outcome, limits, orders.feasibility)
+    status, message = status_of(parts.problem, slater, steering, outcome, limits, orders.feasibility, parts.samples)
     f = steering.error
     settings |= {
         "iterations": len(outcome.steps),
@@ -148,7 +150,7 @@ def finish(
     promise = steering.promise(outcome)
     if promise is None:
         message += " (no a-priori guarantee)"
-    remarks = [*parts.remarks, guarantee_remark(parts.problem, promise, f, orders)]
+    remarks = [*parts.remarks, *parts.design.remarks(), guarantee_remark(parts.problem, promise, f, orders)]
     if bent > _BENT:
         remarks.append(
             f"the rewards, or the constant 1, are not linear in the features (largest residual {bent:.2g} in utilities): "

@@ -14,6 +14,7 @@ The tabular case is the design with C = S × A and one-hot features, where W is 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,9 @@ from saddleback.spaces import Actions, Array, States
 
 RANK_TOLERANCE = 1e-10
 """Relative size below which a singular value of the features (each scaled to a largest value of 1) counts as zero."""
+
+ILL_CONDITIONED = 1e8
+"""Condition number of G above which a solution says so: half of float64's digits."""
 
 _CHUNK_ENTRIES = 1 << 22  # of a temporary matrix (32 MB)
 
@@ -52,6 +56,31 @@ class Design:
     def size(self) -> int:
         """|C|, the number of pairs."""
         return len(self.weights)
+
+    @cached_property
+    def condition(self) -> float:
+        """The condition number of G within the span of the features, each in units of its largest value on the coreset."""
+        if self.features is None:
+            return float(self.weights.max() / self.weights.min())
+        scale = np.abs(self.features).max(axis=0)
+        R = np.linalg.qr(np.sqrt(self.weights)[:, None] * (self.features / np.where(scale > 0, scale, 1.0)), mode="r")
+        singular = np.linalg.svd(R, compute_uv=False)
+        return float((singular[0] / singular[self.rank - 1]) ** 2)
+
+    def remarks(self) -> list[str]:
+        """What a user should know of the features: that some repeat others, or nearly do. No ridge is ever added."""
+        found = []
+        if self.features is not None and self.rank < self.features.shape[1]:
+            found.append(
+                f"the {self.features.shape[1]} features have rank {self.rank}: some repeat others, and estimates use their "
+                f"span only (condition number {self.condition:.3g} within it)"
+            )
+        elif self.condition > ILL_CONDITIONED and self.features is not None:
+            found.append(
+                f"the features nearly repeat one another: rank {self.rank}, condition number of their Gram matrix "
+                f"{self.condition:.3g}; nothing was added to it, and estimates may lose as many digits"
+            )
+        return found
 
     def fit(self, z: Array) -> Array:
         """W(z) for targets ``(c,)`` or ``(c, k)``: the weighted least-squares parameters ``(d,)`` or ``(d, k)``."""

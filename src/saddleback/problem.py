@@ -99,17 +99,24 @@ class _Signal:
             return x.astype(np.float64)
         return np.asarray(self.values[states, actions], dtype=np.float64)
 
-    def check(self, x: Array, states: States, actions: Actions) -> None:
-        """Refuse values that are not finite or lie outside the declared range, naming the pair."""
+    def check(self, x: Array, states: States, actions: Actions, key: tuple[int, ...] | None = None) -> None:
+        """Refuse values that are not finite or lie outside the declared range, naming the pair.
+
+        ``key`` is the seed key of observed values.
+        """
         slack = _RANGE_SLACK * (self.high - self.low)
         bad = np.flatnonzero(~np.isfinite(x) | (x < self.low - slack) | (x > self.high + slack))
         if bad.size:
             i = bad[0]
+            seed = "" if key is None else f", sample {i}, seed key (seed, stream, pair, block) = {key}"
+            finite = x[np.isfinite(x)]
+            low, high = min(self.low, finite.min(initial=self.low)), max(self.high, finite.max(initial=self.high))
             raise InputError(
                 self.name,
                 f"must be finite and within its declared range [{self.low:g}, {self.high:g}]",
-                f"{x[i]} at state {states[i]}, action {actions[i]}",
-                "declare the true range: every bound depends on it",
+                f"{x[i]} at state {states[i]}, action {actions[i]}{seed}",
+                f"declare the true range, at least ({low:g}, {high:g}), from which x is rescaled to "
+                "(x - low) / (high - low); it is never clipped, since every bound depends on the range",
             )
 
 

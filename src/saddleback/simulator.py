@@ -3,7 +3,8 @@
 A user's simulator is one batched function ``sample(states, actions, rng)`` that returns the next states, or a pair
 ``(next_states, signals)`` where ``signals`` ``(n, 1+m)`` holds the observed reward and constraint signals in the user's
 units. :class:`GenerativeModel` wraps it: it counts every query and refuses, before anything is averaged, whatever a
-simulator must not return. Returned arrays are copied, since simulators may reuse them.
+simulator must not return. Arrays are copied both ways, since simulators may write into what they get and reuse what they
+return.
 
 Randomness is one Philox stream per (seed, stream, pair, block of 4,096 consecutive samples of a pair), so a sample's
 value depends on which sample it is and never on who drew it.
@@ -67,7 +68,7 @@ class GenerativeModel:
     ) -> Draw:
         """Draw one next state per pair; ``key`` is the seed key that an error should name."""
         try:
-            returned = self._sample(states, actions, rng)
+            returned = self._sample(states.copy(), actions.copy(), rng)  # it may write into what it is given
         except SaddlebackError:
             raise
         except Exception as error:  # the user's code: anything can happen, and the pair must be named

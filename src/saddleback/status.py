@@ -23,9 +23,15 @@ from saddleback.steering import Feasibility, Orders, Promise, Steering
 
 
 def status_of(
-    problem: CMDP, slater: Slater, steering: Steering, outcome: Outcome, limits: Interval, feasibility: Feasibility
+    problem: CMDP,
+    slater: Slater,
+    steering: Steering,
+    outcome: Outcome,
+    limits: Interval,
+    feasibility: Feasibility,
+    samples: int,
 ) -> tuple[Status, str]:
-    """The verdict on a finished run, with cause and remedy."""
+    """The verdict on a finished run of so many ``samples``, with cause and remedy."""
     dual = steering.dual
     if slater.verdict is Verdict.INFEASIBLE:
         return Status.UNDECIDED, (
@@ -35,7 +41,7 @@ def status_of(
     if slater.verdict is Verdict.UNDECIDED:
         return Status.UNDECIDED, (
             "it is not settled whether any policy meets the constraints: the best constraint value found lies within its "
-            "own error of the threshold; draw more samples or move the threshold"
+            f"own error of the threshold; {_settling(slater, samples)}"
         )
     if isinstance(dual, ProjectedDescent) and dual.saturated(outcome.steps):
         return Status.UNDECIDED, (
@@ -48,7 +54,7 @@ def status_of(
             name = problem.constraints[int(np.argmax(missing))].name
             return Status.UNDECIDED, (
                 f"the constraint '{name}' could not be shown to hold strictly: its measured lower limit misses the "
-                "threshold; draw more samples or run more iterations"
+                f"threshold; more iterations may do, or else {_settling(slater, samples)}"
             )
         return Status.SOLVED, "every constraint holds, by its measured limits"
     if isinstance(dual, ColumnGeneration):
@@ -69,6 +75,16 @@ def status_of(
             "more than its measured limits and a hundredth of the horizon; run more iterations"
         )
     return Status.SOLVED, "the constraints hold on average over the mixture, up to the accuracy of the run"
+
+
+def _settling(slater: Slater, samples: int) -> str:
+    """What would settle whether ζ > 0: limits as wide as ζ̂ is far from zero, and widths fall like 1/√n."""
+    room, short = abs(slater.estimate), max(slater.estimate - slater.low, slater.high - slater.estimate)
+    times = (short / room) ** 2 if room > 1e-6 * short else math.inf
+    if samples < 1 or times > 1e6:
+        return "no affordable number of samples settles it: move the threshold"
+    wanted = max(2 * samples, float(f"{1.5 * times * samples:.2g}"))  # the estimate of the room errs too
+    return f"about {wanted:,.0f} samples should settle it, or move the threshold"
 
 
 def guarantee_remark(problem: CMDP, promise: Promise | None, f: float, orders: Orders) -> str:

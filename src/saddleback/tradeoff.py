@@ -31,6 +31,7 @@ from saddleback.spaces import Array
 
 _AT_ONCE = 16
 _MOST_ROUNDS = 60
+_MOST_POINTS = 10_000
 
 
 @dataclass(frozen=True)
@@ -255,6 +256,7 @@ def frontier(
     if not isinstance(index, int) or not 0 <= index < len(names):
         raise InputError("constraint", f"must be one of {', '.join(names)}", repr(constraint), "choose one of them")
     require(num_points >= 2, "points", "must be at least 2", num_points, "use 50")
+    require(num_points <= _MOST_POINTS, "points", f"must be at most {_MOST_POINTS:,}", num_points, "use 50")
     curve = Frontier(parts, index, 1e-4 * problem.horizon if tolerance is None else tolerance)
     loose, tight = curve.ends()
     # A spread of prices in one call spares the first few rounds, which would ask for one, two, four … of them.

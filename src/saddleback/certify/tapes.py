@@ -29,6 +29,7 @@ CHUNK = 1024
 """Rollouts of one tape."""
 
 Answer = Callable[[States, Actions], Draw]
+Key = tuple[int, int, int, int]
 
 
 class Transition(NamedTuple):
@@ -98,17 +99,17 @@ class RolloutSource:
         rng = generator(*self.key(chunk)[:3], 2 * chunk.block)
         members = rng.choice(len(weights), size=n, p=weights)
         starts = rng.choice(len(start.weights), size=n, p=start.weights)
-        return Cast(members, starts), self._steps(members, start.states[starts], answer, rng)
+        return Cast(members, starts), self._steps(self.key(chunk), members, start.states[starts], answer, rng)
 
     def _steps(
-        self, members: NDArray[np.int64], states: States, answer: Answer, rng: np.random.Generator
+        self, key: Key, members: NDArray[np.int64], states: States, answer: Answer, rng: np.random.Generator
     ) -> Iterator[Transition]:
         gamma, kappa = self.problem.gamma, self.problem.gamma**ALPHA
         running, weight = np.arange(len(members)), 1.0
         for _ in range(longest(gamma)):
             actions = act(self.mixture, members[running], states, rng)
             drawn = answer(states, actions)
-            self._check(drawn, states, actions)
+            self._check(drawn, states, actions, key)
             yield Transition(running, states, actions, drawn, weight)
             go_on = rng.random(len(running)) < kappa
             if not np.any(go_on):
@@ -116,10 +117,10 @@ class RolloutSource:
             running, states = running[go_on], drawn.next_states[go_on]
             weight *= gamma / kappa
 
-    def _check(self, drawn: Draw, states: States, actions: Actions) -> None:
+    def _check(self, drawn: Draw, states: States, actions: Actions, key: Key) -> None:
         if drawn.signals is not None:
             for column in np.flatnonzero(self.problem.observed):
-                self.problem.signals[column].check(drawn.signals[:, column], states, actions)
+                self.problem.signals[column].check(drawn.signals[:, column], states, actions, key)
 
 
 def act(mixture: MixturePolicy, member: NDArray[np.int64], states: States, rng: np.random.Generator) -> Actions:

@@ -52,9 +52,19 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         app(arguments)
     except SaddlebackError as error:
-        text = str(error).replace("[", "\\[")
-        Console(stderr=True, highlight=False).print(f"[red]error:[/red] {text}", soft_wrap=True)
+        _say(str(error))
         sys.exit(error.exit_code)
+    except MemoryError:
+        _say("the memory does not suffice; use a smaller problem or fewer samples, or sample into a folder.")
+        sys.exit(5)
+    except OSError as error:  # of a file that is not ours to name better, such as a closed standard output
+        _say(f"the system refused: {error}; check the disk, the permissions and the names.")
+        sys.exit(5)
     except KeyboardInterrupt:
         Console(stderr=True).print("interrupted")
         sys.exit(130)
+
+
+def _say(text: str) -> None:
+    escaped = text.replace("[", "\\[")
+    Console(stderr=True, highlight=False).print(f"[red]error:[/red] {escaped}", soft_wrap=True)

@@ -115,7 +115,7 @@ class SampleStore:
         cls, folder: str | os.PathLike[str], fingerprint: Mapping[str, Any], layout: Layout, **more: Any
     ) -> SampleStore:
         """Open the store if there is one, create it if not."""
-        if not (Path(folder) / HEADER).is_file():
+        if not os.path.isfile(Path(folder) / HEADER):  # which is False for a name too long, where pathlib raises
             return cls.create(folder, fingerprint, layout, **more)
         found = read_header(Path(folder))[0]
         require(

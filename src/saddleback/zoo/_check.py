@@ -47,9 +47,6 @@ def memory(name: str, entries: int, remedy: str) -> None:
     """Refuse a table whose ``entries`` (of P, and per pair of features and signals) would exceed ``MEMORY_LIMIT``."""
     need = entries * _BYTES_PER_ENTRY
     if need > MEMORY_LIMIT:
-        raise InputError(
-            name,
-            f"must give a table of at most {MEMORY_LIMIT / 2**30:.0f} GiB",
-            f"{entries:.3g} numbers, about {need / 2**30:.3g} GiB",
-            remedy,
-        )
+        huge = entries > 10**300  # more than float64 can say
+        found = "more than 1e+300 numbers" if huge else f"{entries:.3g} numbers, about {need / 2**30:.3g} GiB"
+        raise InputError(name, f"must give a table of at most {MEMORY_LIMIT / 2**30:.0f} GiB", found, remedy)
