@@ -187,19 +187,22 @@ def ray_buffer(
     memory: int = MEMORY,
     num_lots: int = NUM_LOTS,
     hashes: bool = True,
+    **limits: float,
 ) -> StreamedBuffer:
     """The same by actors on a Ray cluster, each of which reads its own lots; the driver holds |C| numbers a column.
 
     ``folders`` is one that every node sees, read by ``actors`` of them, or one for each actor, on its node's own disk, with
     all samples of some pairs; ``options`` (one for each actor) say where it is to be, such as
-    ``{"resources": {"disk-3": 1}}``. An actor that is lost is started again and opens its folder anew. Close the buffer, or
-    use it in a ``with`` block: actors, and a cluster that was started for them, go with it.
+    ``{"resources": {"disk-3": 1}}``. An actor that is lost is started again and opens its folder anew; ``limits`` are
+    ``patience``, the seconds it has to find a place, and ``timeout``, those it has for one answer, opening its folder
+    included (None: any). Close the buffer, or use it in a ``with`` block: actors, and a cluster that was started for them,
+    go with it.
     """
     from saddleback.executors.ray_buffer import Hosts  # Ray is an extra
 
     places = [folders] * (actors or 2) if isinstance(folders, str | os.PathLike) else list(folders)
     makes = [partial(Reader, os.fspath(p), problem.features, design.size, stream, hashes) for p in places]
-    hosts = Hosts(makes, address=address, options=options)
+    hosts = Hosts(makes, address=address, options=options, **limits)
     try:
         found = hosts.call_all("describe")
         held, num_blocks = (np.array([getattr(x, name) for x in found]) for name in ("held", "num_blocks"))

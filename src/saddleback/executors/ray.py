@@ -5,7 +5,8 @@ Ray lends, and each keeps the last function it was given. A function is put into
 once, since it is no place for a buffer. Lots of about 0.5 s hide Ray's own cost.
 
 Ray's retries are off: when a worker or its node dies, what it had is submitted again here, task by task, with the same keys,
-so that the books say how often and the error whose task it was. With ``timeout`` each task runs in a child process of the
+so that the books say how often and the error whose task it was. When ``options`` ask for what no living node has, the run
+waits ``patience`` seconds for one and then says so. With ``timeout`` each task runs in a child process of the
 Ray worker (:class:`saddleback.executors.joblib.Joblib` with one worker), where it can be ended. Ray gives one thread to tasks
 that ask for one core, as these do, unless the nodes' environment says otherwise.
 """
@@ -14,20 +15,21 @@ from __future__ import annotations
 
 import functools
 import importlib
-import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
-from multiprocessing.util import Finalize
 from typing import Any, NamedTuple
 
 from saddleback.blocks import Result, Task
-from saddleback.errors import InputError, SaddlebackError
+from saddleback.errors import SaddlebackError, require
+from saddleback.executors.connection import PATIENCE, Connection
 from saddleback.executors.desk import Desk, Order, at_a_desk
 from saddleback.executors.ledger import Ledger, Lot, Outcome, Progress, check_options
 from saddleback.executors.shipping import Factory, cannot_load, pack, ship
 from saddleback.executors.wire import loads
 
 LOT_SECONDS, LARGEST_LOT = 0.5, 256
+LOOK = 2.0  # seconds of silence after which the cluster is looked at
 
 Away = dict[Any, tuple[Lot, Any]]
 """By Ray's reference to what is to come: the lot, and the actor that has it, if any; an actor that starts has no lot."""
@@ -51,14 +53,17 @@ class Ray:
         factory: Factory | None = None,
         progress: Progress | None = None,
         options: dict[str, Any] | None = None,
+        patience: float = PATIENCE,
     ):
         check_options(workers, timeout, retries)
+        require(patience > 0, "patience", "must be positive", patience, "give seconds to wait for a node")
         self._num_workers, self._address, self._timeout, self._retries = workers, address, timeout, retries
         self._factory, self._progress = factory, progress
         self._options = {"num_cpus": 1, **(options or {})}
         self._idle: list[Any] = []
         self._false_starts = 0
-        self._last: Finalize | None = None
+        self._patience = patience
+        self._connection: Connection | None = None
 
     @property
     def workers(self) -> int:
@@ -81,7 +86,7 @@ class Ray:
                     self._send_tasks(order, ledger, away, workers)
                 else:
                     self._send_actors(order, ledger, away, workers)
-                for reference in ray.wait(list(away))[0]:
+                for reference in self._news(ray, away):
                     for outcome in self._receive(ray, reference, ledger, away):
                         yield from ledger.settle(outcome)
         finally:
@@ -95,9 +100,9 @@ class Ray:
         for actor in self._idle:
             self._connect().kill(actor)
         self._idle.clear()
-        if self._last is not None:
-            self._last()
-            self._last = None
+        if self._connection is not None:
+            self._connection.release()
+            self._connection = None
 
     def __enter__(self) -> Ray:
         return self
@@ -151,21 +156,23 @@ class Ray:
             away[actor.hello.remote()] = [], actor
         self._idle.clear()
 
+    def _news(self, ray: Any, away: Away) -> list[Any]:
+        """References that are ready: one at least. Nobody is waited for who cannot come."""
+        lost = None
+        while True:
+            ready: list[Any] = ray.wait(list(away), timeout=LOOK)[0]
+            if ready:
+                return ready
+            assert self._connection is not None
+            problem = self._connection.homeless(self._options)
+            lost = None if problem is None else lost or time.monotonic()
+            if lost is not None and time.monotonic() > lost + self._patience:
+                raise SaddlebackError(f"no node of the cluster can draw samples: {problem}.")
+
     def _connect(self) -> Any:
-        try:
-            ray = importlib.import_module("ray")
-        except ImportError:
-            raise InputError("executor", "needs the package ray", "'ray'", "pip install 'saddleback[ray]'") from None
-        if ray.is_initialized():
-            return ray
-        quiet = {"log_to_driver": False, "logging_level": "WARNING"}
-        if self._address is None:
-            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a private cluster tells nobody
-            ray.init(address="local", num_cpus=self._num_workers, include_dashboard=False, **quiet)
-        else:
-            ray.init(address=self._address, **quiet)
-        self._last = Finalize(self, ray.shutdown, exitpriority=10)
-        return ray
+        if self._connection is None or not self._connection.ray.is_initialized():
+            self._connection = Connection("executor", self._address, self._num_workers)
+        return self._connection.ray
 
 
 class _Remotes(NamedTuple):

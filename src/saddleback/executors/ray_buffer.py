@@ -5,7 +5,8 @@
 :func:`saddleback.streamed.ray_buffer` puts the readers of a sample store there. An actor that is lost, with its process or
 its node, is started again: its object is made anew, what all were told before (``prepare``) is told again, and the question
 is asked once more. Answers depend on questions and data alone, so nobody can tell. Ray's own retries are off, so that the
-books (``num_restarts``) say how often it happened, and one that dies at every start is given up with its reason.
+books (``num_restarts``) say how often it happened, and one that dies at every start is given up with its reason. So is one
+that finds no place: its node, with the only copy of its data, may be gone for good.
 
 Questions and answers are packed here: arrays that Ray unpacks are read-only, and its object store is no place for them.
 """
@@ -14,14 +15,13 @@ from __future__ import annotations
 
 import functools
 import importlib
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from multiprocessing.util import Finalize
 from operator import methodcaller
 from typing import Any, NamedTuple
 
-from saddleback.errors import InputError, SaddlebackError, require
+from saddleback.errors import SaddlebackError, require
+from saddleback.executors.connection import PATIENCE, Connection
 from saddleback.executors.shipping import pack, unpack
 from saddleback.executors.wire import dumps, loads
 
@@ -42,6 +42,9 @@ class Host:
         self._packed, self._object = packed, None
         sys.path.extend(path for path in paths if path not in sys.path)
 
+    def hello(self) -> None:
+        """The actor has a place."""
+
     def call(self, packed: bytes) -> bytes:
         """The answer to one question, packed."""
         try:
@@ -56,7 +59,9 @@ class Hosts:
     """One actor for each of ``makes``; ``options`` go to Ray, one mapping for each actor.
 
     ``address`` names a cluster. Without it the one this program is connected to is used, or a local one is started, and shut
-    down by :meth:`close` or the end of the program.
+    down by :meth:`close` or the end of the program. Unless ``options`` say so actors reserve no core, or two buffers that
+    are asked in turn would keep each other out; they take the nodes in turn. One that has no place within ``patience``
+    seconds is an error; one that takes more than ``timeout`` over an answer (None: any time) is taken for lost.
     """
 
     def __init__(
@@ -65,17 +70,25 @@ class Hosts:
         *,
         address: str | None = None,
         options: Sequence[Mapping[str, Any]] | None = None,
+        patience: float = PATIENCE,
+        timeout: float | None = None,
     ):
         require(len(makes) >= 1, "actors", "must be at least 1", len(makes), "give a folder for each")
         options = [{}] * len(makes) if options is None else options
         rule = f"must be one mapping for each of the {len(makes)} actors"
         require(len(options) == len(makes), "options", rule, len(options), "leave them out for the usual ones")
-        self._packed, self._options = [pack(make) for make in makes], [{"num_cpus": 1, **more} for more in options]
+        require(patience > 0, "patience", "must be positive", patience, "give seconds to wait for a node")
+        require(timeout is None or timeout > 0, "timeout", "must be positive", timeout, "give seconds for one answer")
+        self._packed = [pack(make) for make in makes]
+        self._options = [dict(more) for more in options]
+        self._patience, self._timeout = patience, timeout
         self._told: list[bytes] = []
         self.num_restarts = 0
-        self._last: Finalize | None = None
-        self._ray = self._connect(address)
-        self._actors = [self._start(i) for i in range(len(makes))]
+        self._connection = Connection("buffer", address, len(makes))
+        self._ray = self._connection.ray
+        self._actors, self._placed = list[Any](), dict[int, Any]()
+        for i in range(len(makes)):
+            self._actors.append(self._start(i))
 
     def call(self, method: str, arguments: Mapping[int, Sequence[Any]]) -> list[Any]:
         """What the objects answer to ``method(*arguments[i])``, in the order of ``arguments``, all at the same time."""
@@ -98,14 +111,13 @@ class Hosts:
         if self._ray.is_initialized():
             for actor in actors:
                 self._ray.kill(actor)
-        if self._last is not None:
-            self._last()
-            self._last = None
+        self._connection.release()
 
     def _receive(self, i: int, reference: Any, question: bytes) -> Any:
         for lost in range(RESTARTS + 1):
+            self._await_place(i)
             try:
-                answer = loads(self._ray.get(reference))
+                answer = loads(self._ray.get(reference, timeout=self._timeout))
                 break
             except self._ray.exceptions.RayTaskError as error:  # our own code, or the user's features, failed there
                 text = f"an actor could not answer: {type(error.cause).__name__}: {error.cause}"
@@ -115,35 +127,30 @@ class Hosts:
                     how = str(error).splitlines()[0]
                     raise SaddlebackError(f"an actor was lost {lost + 1} times over one question: {how}") from error
                 self.num_restarts += 1
+                self._ray.kill(self._actors[i])  # it may only have been late
                 self._actors[i] = self._start(i)
                 reference = self._actors[i].call.remote(question)
         if isinstance(answer, _Fault):
             raise SaddlebackError(answer.text)
         return answer
 
+    def _await_place(self, i: int) -> None:
+        ready, _ = self._ray.wait([self._placed[i]], timeout=self._patience)
+        if not ready:
+            problem = (
+                self._connection.homeless(self._options[i])
+                or "the nodes that could take it have no room or do not answer"
+            )
+            raise SaddlebackError(f"actor {i} found no place in the cluster within {self._patience:g} s: {problem}.")
+
     def _start(self, i: int) -> Any:
-        actor = (
-            _remote().options(max_restarts=0, max_task_retries=0, **self._options[i]).remote(self._packed[i], sys.path)
-        )
+        options = self._options[i] or self._connection.in_turn(i)
+        remote = _remote().options(max_restarts=0, max_task_retries=0, **options)
+        actor = remote.remote(self._packed[i], sys.path)
+        self._placed[i] = actor.hello.remote()
         for told in self._told:
             actor.call.remote(told)
         return actor
-
-    def _connect(self, address: str | None) -> Any:
-        try:
-            ray = importlib.import_module("ray")
-        except ImportError:
-            raise InputError("buffer", "needs the package ray", "'ray'", "pip install 'saddleback[ray]'") from None
-        if ray.is_initialized():
-            return ray
-        quiet = {"log_to_driver": False, "logging_level": "WARNING"}
-        if address is None:
-            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a private cluster tells nobody
-            ray.init(address="local", num_cpus=len(self._packed), include_dashboard=False, **quiet)
-        else:
-            ray.init(address=address, **quiet)
-        self._last = Finalize(self, ray.shutdown, exitpriority=10)
-        return ray
 
 
 @functools.cache
