@@ -69,7 +69,7 @@ class GenerativeModel:
         """Draw one next state per pair; ``key`` is the seed key that an error should name."""
         try:
             returned = self._sample(states.copy(), actions.copy(), rng)  # it may write into what it is given
-        except SaddlebackError:
+        except (SaddlebackError, MemoryError):  # there is no more room, for whoever asks: not the simulator's fault
             raise
         except Exception as error:  # the user's code: anything can happen, and the pair must be named
             problem = f"raised {type(error).__name__}: {error}"

@@ -19,17 +19,24 @@ from saddleback.storage.table_file import load_table
 from saddleback.zoo.instance import Instance
 
 
+_MOST_SETTING = 100  # characters of a name with its value: longer ones are no one's choice
+
+
 def load_target(target: str, settings: Sequence[str] = ()) -> Instance:
     """The problem behind ``target``; ``settings`` are "name=value" strings for a zoo problem's parameters."""
     if target.endswith(".npz"):
         if settings:
-            raise InputError("--set", "must not be given for a file", list(settings), "change the file instead")
+            raise InputError("--set", "must not be given for a file", short(list(settings)), "change the file instead")
         return _of_file(target, load_table(target))
     parameters = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
-        if not equals:
-            raise InputError("--set", "must look like name=value", repr(setting), "for example --set gamma=0.9")
+        if not equals or not name:
+            raise InputError("--set", "must look like name=value", short(setting), "for example --set gamma=0.9")
+        if len(setting) > _MOST_SETTING or not setting.isprintable():
+            raise InputError(
+                "--set", f"must be at most {_MOST_SETTING} printable characters", short(setting), "shorten it"
+            )
         parameters[name.replace("-", "_")] = value
     if target not in zoo.BY_NAME:
         raise InputError(

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from fuzz.mutants import Recipe
 
 CPU_SECONDS, CLOCK_SECONDS, MEMORY = 10, 20, 2 * 10**9
-BATCH = 100
+BATCH = 500
 ALLOWED = ("accepted", "InputError", "StorageError")
 
 Check = Callable[[Recipe, Path], str]

@@ -112,6 +112,51 @@ def raw(data: bytes, rng: Random) -> bytes:
     return byte_changes.BY_NAME[names[int(rng.integers(len(names)))]](data, rng)
 
 
+NUMBERS = (
+    "4", "3", "0", "-1", "", "1000000000", "99999999999999999999", "1" + "0" * 90, "1" + "0" * 400, "9" * 5000, "nan", "inf",
+    "1e9", "0x10", " 4 ", "4_0", "\u0664", "x", "\x1b[2J", "1.5", "true", "None", "=", "4\n5", "y" * 3000, "\ud800",
+)  # fmt: skip
+PARAMETERS = (
+    "states",
+    "actions",
+    "successors",
+    "gamma",
+    "constraints",
+    "seed",
+    "nothing",
+    "",
+    "k" * 300,
+    "a\nb",
+    "\x1b[2J",
+)
+PROBLEMS = (
+    "garnet",
+    "wireless",
+    "gridworld",
+    "queue",
+    "random-linear",
+    "hard-instance",
+    "nothing",
+    "",
+    "x.npz",
+    "../x.npz",
+)
+
+
+def with_settings(files: dict[str, Any], name: str, rng: Random) -> dict[str, Any]:
+    """A problem by name that is another, or has settings that nobody would choose: huge above all."""
+    try:
+        value = json.loads(files[name])
+        at = value["target"] if isinstance(value["target"], dict) else value
+        if rng.random() < 0.2:
+            at["name" if at is not value else "target"] = str(rng.choice(PROBLEMS))
+        given = [f"{PARAMETERS[int(rng.integers(len(PARAMETERS)))]}={NUMBERS[int(rng.integers(len(NUMBERS)))]}"]
+        at["settings"] = [*at["settings"], *given] if rng.random() < 0.8 else given
+        return {**files, name: json.dumps(value).encode()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return files
+
+
 BY_NAME = {f.__name__: f for f in (literal, exchanged, field, encoding, raw)}
 
 

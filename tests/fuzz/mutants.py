@@ -7,6 +7,7 @@ A recipe is a few words, so that one that has found a bug can be kept (``corpus/
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import tempfile
 from dataclasses import dataclass
@@ -20,20 +21,21 @@ from fuzz import archive_changes, array_changes, byte_changes, folder_changes, j
 from fuzz.archives import pack
 from fuzz.folder_changes import Files
 from helpers import random_table
-from saddleback import save_table, solve
+from saddleback import save_table, solve, zoo
 from saddleback.storage.json_file import sha256_of
 from saddleback.storage.run_folder import Origin, save_run
+from saddleback.storage.work_folder import begin_work, work_folder
 from storage.store_runs import LAYOUTS, filled, some_blocks
 
 SEED = 20_261_116
-KINDS = ("table", "policy", "run", "store")
+KINDS = ("table", "policy", "run", "store", "proof", "request")
 NPZ = "t.npz"
 """The one file of a table or a policy."""
 
 STORE_LAYOUTS = ("samples with signals", "counts with signals", "points")
 STORE_BLOCKS = some_blocks(2, 3, 12)
 MODES = ("read", "write", "mend")
-_BASES = {"table": 4, "policy": 2, "run": 2, "store": len(STORE_LAYOUTS) * len(MODES)}
+_BASES = {"table": 4, "policy": 2, "run": 2, "store": len(STORE_LAYOUTS) * len(MODES), "proof": 3, "request": 3}
 
 Step = tuple[str, int]
 Random = np.random.Generator
@@ -68,7 +70,7 @@ class Recipe:
 def recipe(kind: str, number: int, seed: int = SEED) -> Recipe:
     """The recipe of this number."""
     rng = np.random.default_rng([seed, KINDS.index(kind), number])
-    names = {"table": _npz_steps, "policy": _npz_steps, "run": _run_steps, "store": _store_steps}[kind](rng)
+    names = _STEPS[kind](rng)
     return Recipe(kind, int(rng.integers(_BASES[kind])), tuple((name, int(rng.integers(2**32))) for name in names))
 
 
@@ -78,6 +80,10 @@ def mutant(recipe: Recipe) -> Files:
         return {NPZ: changed_npz((tables() if recipe.kind == "table" else policies())[recipe.base], recipe.steps)}
     if recipe.kind == "run":
         return _changed_run(runs()[recipe.base], recipe.steps)
+    if recipe.kind == "proof":
+        return _changed_run(proofs()[recipe.base], recipe.steps)
+    if recipe.kind == "request":
+        return _changed_run(requests()[recipe.base], recipe.steps)
     files = stores()[recipe.base // len(MODES)]
     for name, seed in recipe.steps:
         change = folder_changes.place if name == "place" else store_changes.BY_NAME[name.removeprefix("store:")]
@@ -190,10 +196,15 @@ def _changed_run(files: Files, steps: tuple[Step, ...]) -> Files:
         if name == "place":
             files = folder_changes.place(files, rng)
             continue
+        if name.startswith("settings:"):
+            files = json_changes.with_settings(files, name.removeprefix("settings:"), rng)
+            continue
         ending = name.removeprefix("run:")
-        one = str(
-            rng.choice(sorted(n for n in files if n.endswith(ending) and isinstance(files[n], bytes)) or ["run.json"])
-        )
+        if "." in ending:
+            one, ending = ending, ending.rpartition(".")[2]
+        else:
+            fitting = sorted(n for n in files if n.endswith(ending) and isinstance(files[n], bytes))
+            one = str(rng.choice(fitting or ["run.json"]))
         content = files.get(one)
         if ending == "npz":
             arrays = _arrays_of(one, content if isinstance(content, bytes) else b"")
@@ -214,7 +225,7 @@ def _changed_run(files: Files, steps: tuple[Step, ...]) -> Files:
 
 def _arrays_of(name: str, content: bytes) -> dict[str, np.ndarray]:
     """The arrays of a run's archive, or of a good table where it is damaged already."""
-    for files in runs():
+    for files in [*runs(), *proofs()]:
         if files.get(name) == content:
             return dict(np.load(io.BytesIO(content), allow_pickle=False))
     return tables()[1]
@@ -234,6 +245,57 @@ def runs() -> list[Files]:
         return [folder_changes.read(folder / f"run{i}") for i in range(2)]
 
 
+def _proof_steps(rng: Random) -> list[str]:
+    """Mostly the certificate, which :mod:`saddleback.recheck` computes again, and the settings of a problem by name."""
+    what = ["run:certificate.json", "run:rollouts.npz", "settings:run.json"]
+    steps = [str(rng.choice(what, p=[0.5, 0.25, 0.25])) for _ in range(1 + (rng.random() < 0.2))]
+    return [*steps, "run:signed"]
+
+
+@cache
+def proofs() -> list[Files]:
+    """Runs whose problem and proof are as they should be: a proof of a policy, a strict one, and one that there is none."""
+    instance = zoo.make("garnet", states=4, successors=2)
+    problem = instance.problem
+    out = []
+    with tempfile.TemporaryDirectory() as name:
+        for i, feasibility in enumerate(("relaxed", "strict")):
+            solution = solve(problem, instance.simulator, samples=600, certificate=300, seed=0, feasibility=feasibility)
+            origin = Origin("garnet", ("states=4", "successors=2"))
+            save_run(Path(name) / f"run{i}", solution, origin, {"samples": 600, "feasibility": feasibility}, 0)
+            out.append(folder_changes.read(Path(name) / f"run{i}"))
+        table = dataclasses.replace(random_table(1, S=4, A=2), thresholds=np.array([4.9]))
+        save_table(table, Path(name) / "table.npz")
+        none = solve(table.problem(), table.simulator(), samples=20_000, certificate=20_000, seed=0)
+        origin = Origin("table.npz", (), Path(name) / "table.npz", sha256_of(Path(name) / "table.npz"))
+        save_run(Path(name) / "none", none, origin, {"samples": 20_000}, 0)
+        out.append(folder_changes.read(Path(name) / "none"))
+    return out
+
+
+def _request_steps(rng: Random) -> list[str]:
+    return [str(rng.choice(["run:request.json", "settings:request.json"], p=[0.7, 0.3]))]
+
+
+@cache
+def requests() -> list[Files]:
+    """What runs under way were asked: with a budget, with an accuracy, and to sample."""
+    parts: dict[str, Any] = {"feasibility": "relaxed", "mode": "default", "delta": 0.05, "seed": 3, "buffers": 2}
+    parts |= dict.fromkeys(("dual", "solver", "evaluator", "design", "allocation"))
+    more = {"iterations": 1000, "error": None, "batch_size": None, "resolution": -1}
+    options = [
+        ("solve", {"budget": {"samples": 600, "certificate": 300}, "parts": {**parts, **more}}),
+        ("solve", {"budget": {"epsilon": 0.5, "max_samples": 10**6}, "parts": parts}),
+        ("sample", {"rounds": 2, "seed": 3}),
+    ]
+    out = []
+    with tempfile.TemporaryDirectory() as name:
+        for i, (verb, asked) in enumerate(options):
+            begin_work(Path(name) / str(i), verb, "garnet", ["states=4", "successors=2"], asked)
+            out.append(folder_changes.read(work_folder(Path(name) / str(i))))
+    return out
+
+
 def _store_steps(rng: Random) -> list[str]:
     names = ["place", *(f"store:{name}" for name in sorted(store_changes.BY_NAME))]
     return [str(rng.choice(names))]
@@ -249,4 +311,14 @@ def stores() -> list[Files]:
 
 def warm() -> None:
     """Make every good file now, before children are forked."""
-    tables(), policies(), runs(), stores()
+    tables(), policies(), runs(), stores(), proofs(), requests()
+
+
+_STEPS = {
+    "table": _npz_steps,
+    "policy": _npz_steps,
+    "run": _run_steps,
+    "store": _store_steps,
+    "proof": _proof_steps,
+    "request": _request_steps,
+}

@@ -23,12 +23,14 @@ from fuzz.plain_readers import agree, arrays_in, distributions, good_lines, iden
 from saddleback.errors import InputError, SaddlebackError, StorageError
 from saddleback.policy import MixturePolicy, TabularPolicy
 from saddleback.problem import CMDP, Constraint, Start
+from saddleback.recheck import recheck
 from saddleback.simulators.table import Table
 from saddleback.spaces import FiniteStates
 from saddleback.storage import load_mixture, load_table, save_mixture, save_table
 from saddleback.storage.run_folder import load_run
 from saddleback.storage.sample_store import SampleStore, verify_store
-from saddleback.targets import load_run_target
+from saddleback.storage.work_folder import load_work, work_folder
+from saddleback.targets import load_run_target, load_target
 from storage.store_runs import LAYOUTS, QuickDisk, draw
 
 MOST_MESSAGE = 1500
@@ -234,6 +236,46 @@ def _finite(x: Any) -> bool:
     return isinstance(x, (int, float)) and not isinstance(x, bool) and abs(x) < 1.8e308 and math.isfinite(float(x))
 
 
+# ---- proofs and requests -----------------------------------------------------------------------------------------------
+
+
+def _proof(recipe: Recipe, folder: Path) -> None:
+    """What ``certify --recheck`` does with a stranger's run."""
+    run = load_run(folder)
+    instance = load_run_target(run)
+    told = run.certificate
+    if told is None:
+        return
+    agree(instance.problem.num_states == told["problem"]["states"], "another problem")
+    checks = recheck(told, run.rollouts)
+    for one in checks:
+        text = f"{one.name}: {one.detail}"
+        agree(text.isprintable() and len(text) <= MOST_MESSAGE, f"no plain sentence: {text[:300]!r}")
+    if not all(one.passed for one in checks) or run.rollouts is None:
+        return
+    problem, z = told["problem"], arrays_in(folder / "rollouts.npz")["values"]
+    rows = [problem["reward"], *problem["constraints"]]
+    for j, (row, (low, high)) in enumerate(zip(rows, [told["value"], *told["constraints"]], strict=True)):
+        mean = float(z[:, j].mean()) * row["scale"] + row["base"] * problem["horizon"]
+        slack = 1e-5 * abs(row["scale"]) * problem["horizon"]
+        agree(low - slack <= mean <= high + slack, "limits that do not hold the mean of the rollouts")
+
+
+def _request(recipe: Recipe, folder: Path) -> None:
+    """What ``resume`` reads of a stranger's run before it draws anything."""
+    place = folder.with_name("asked")
+    folder.rename(work_folder(place))
+    request = load_work(place)
+    text = json_in((work_folder(place) / "request.json").read_bytes())
+    agree(request == text and request["format"] == "saddleback-work/1", "the request")
+    options = request["options"]
+    parts = options if request["verb"] == "sample" else options["parts"]
+    agree(request["verb"] in ("solve", "sample") and type(parts["seed"]) is int and parts["seed"] >= 0, "the seed")
+    sizes = [options["rounds"]] if request["verb"] == "sample" else [x for x in options["budget"].values() if x]
+    agree(all(_finite(x) for x in sizes if not isinstance(x, str)), "sizes")
+    load_target(request["target"], request["settings"])
+
+
 # ---- sample stores -----------------------------------------------------------------------------------------------------
 
 
@@ -283,4 +325,11 @@ def rows_are_right(rows: np.ndarray, layout: Any, size: int) -> None:
         agree(len(rows) == size, "the number of rows")
 
 
-_CHECKS = {"table": _table, "policy": _policy, "run": _run, "store": _store}
+_CHECKS = {
+    "table": _table,
+    "policy": _policy,
+    "run": _run,
+    "store": _store,
+    "proof": _proof,
+    "request": _request,
+}

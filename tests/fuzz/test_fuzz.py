@@ -22,7 +22,7 @@ from fuzz.oracles import check
 from saddleback.storage import manifest, npz, recovery, run_folder, table_file
 
 CORPUS = Path(__file__).parent / "corpus"
-SHARES = {"table": 7_000, "policy": 4_000, "run": 4_500, "store": 4_500}
+SHARES = {"table": 4_500, "policy": 6_500, "run": 3_500, "store": 3_500, "proof": 1_000, "request": 1_000}
 """Mutants of each kind in the ordinary suite, 20,000 in all."""
 
 

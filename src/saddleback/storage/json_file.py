@@ -2,7 +2,8 @@
 
 A *shape* says what a value must look like:
 
-    "text" | "number" | "whole" | "flag" | "limits"     one value; a number is finite, limits are [low, high]
+    "text" | "number" | "integer" | "whole" | "flag"    one value; a number is finite, a whole number not negative
+    "limits"                                            two numbers [low, high]
     "object" | "anything"                               fields of any kind; anything at all
     [shape]                                             a list of those
     {"name": shape, "other?": shape}                    these fields and no others; "?" may be missing
@@ -55,6 +56,7 @@ def _is_limits(x: Any) -> bool:
 _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "text": (lambda x: isinstance(x, str), "text"),
     "number": (_is_number, "a finite number"),
+    "integer": (lambda x: isinstance(x, int) and not isinstance(x, bool) and abs(x) < 1 << 63, "an int64"),
     "whole": (lambda x: isinstance(x, int) and not isinstance(x, bool) and x >= 0, "a whole number, 0 or more"),
     "flag": (lambda x: isinstance(x, bool), "true or false"),
     "limits": (_is_limits, "two numbers [low, high]"),

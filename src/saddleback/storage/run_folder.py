@@ -50,6 +50,7 @@ from saddleback.storage.work_folder import SAMPLES
 
 FORMAT = "saddleback-run/1"
 MANIFEST, SOLUTION, CERTIFICATE = "run.json", "solution.json", "certificate.json"
+_MOST_UTILITY = 1e100  # of a rollout: far beyond any horizon, and its square is a number
 POLICY, ROLLOUTS, TABLE = "policy.npz", "rollouts.npz", "problem.npz"
 
 _OPTIONAL = (CERTIFICATE, POLICY, ROLLOUTS, TABLE)
@@ -283,4 +284,8 @@ def _load_rollouts(path: Path, certificate: Mapping[str, Any] | None) -> Rollout
         raise InputError(str(path), f"must have limits for its {columns} columns", shapes, _AGAIN)
     if certificate is None or len(certificate["problem"]["constraints"]) + 1 != columns:
         raise InputError(str(path), "must belong to the certificate", f"{columns} columns", _AGAIN)
+    largest = max(float(np.abs(x).max(initial=0.0)) for x in arrays.values())
+    if not len(arrays["values"]) or largest > _MOST_UTILITY:
+        found = f"{len(arrays['values'])} rows, the largest number {largest:.3g}"
+        raise InputError(str(path), f"must hold rollouts, with values up to {_MOST_UTILITY:g}", found, _AGAIN)
     return RolloutValues(*(arrays[k] for k in _ARRAYS))

@@ -16,12 +16,43 @@ from pathlib import Path
 from typing import Any
 
 from saddleback.errors import InputError, StorageError
-from saddleback.storage.json_file import check_shape, read_json, sync_folder, write_json
+from saddleback.storage.json_file import Maybe, check_shape, read_json, short, sync_folder, write_json
 
 FORMAT = "saddleback-work/1"
 REQUEST, SAMPLES = "request.json", "samples"
 
 _SHAPE = {"format": "text", "verb": "text", "target": "text", "settings": ["text"], "options": "object"}
+_NAME = Maybe("text")
+_OPTIONS: dict[str, Any] = {
+    "sample": {"rounds": "integer", "seed": "whole"},
+    "solve": {
+        "budget": {
+            "samples?": "integer",
+            "certificate?": "integer",
+            "epsilon?": "number",
+            "max_samples?": "integer",
+            "from?": "text",
+        },
+        "parts": {
+            "feasibility": "text",
+            "mode": "text",
+            "delta": "number",
+            "seed": "whole",
+            "buffers": "integer",
+            "dual": _NAME,
+            "solver": _NAME,
+            "evaluator": _NAME,
+            "design": _NAME,
+            "allocation": _NAME,
+            "iterations?": "integer",
+            "error?": Maybe("number"),
+            "batch_size?": Maybe("integer"),
+            "resolution?": Maybe("integer"),
+        },
+    },
+}
+"""What each verb keeps of its options: a request may come from a stranger."""
+
 _MOST_BYTES = 1 << 20
 
 
@@ -36,8 +67,9 @@ def begin_work(place: Path, verb: str, target: str, settings: list[str], options
     Work that is already under way with the same request is taken up; with another it is refused.
     """
     folder = work_folder(place)
+    check_shape(dict(options), _OPTIONS[verb], "options", "give finite numbers of ordinary size")
     request = {"format": FORMAT, "verb": verb, "target": target, "settings": settings, "options": dict(options)}
-    if folder.exists():
+    if os.path.exists(folder):  # which is False for a name too long, where pathlib raises
         found = load_work(place)
         for name, value in request.items():
             if found[name] != value:
@@ -60,13 +92,17 @@ def begin_work(place: Path, verb: str, target: str, settings: list[str], options
 def load_work(place: Path) -> dict[str, Any]:
     """The request of a run under way."""
     folder = work_folder(place)
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         raise InputError("RUN", "must be a run under way", f"{place}: there is no {folder.name}", "check the name")
     remedy = "start it again in a new folder"
     request = read_json(folder / REQUEST, _MOST_BYTES, remedy)
     check_shape(request, _SHAPE, str(folder / REQUEST), remedy)
     if request["format"] != FORMAT:
-        raise InputError(str(folder / REQUEST), f"must have the format {FORMAT!r}", repr(request["format"]), remedy)
+        raise InputError(str(folder / REQUEST), f"must have the format {FORMAT!r}", short(request["format"]), remedy)
+    verb = request["verb"]
+    if verb not in _OPTIONS:
+        raise InputError(f"{folder / REQUEST}.verb", f"must be {' or '.join(_OPTIONS)}", short(verb), remedy)
+    check_shape(request["options"], _OPTIONS[verb], f"{folder / REQUEST}.options", remedy)
     return dict(request)
 
 
