@@ -35,7 +35,7 @@ def run(instance: zoo.Instance, model: GenerativeModel, folder: Path | None, **m
     """The whole answer as text, and the hashes of the samples."""
     if folder is None:
         return json.dumps(solve(instance.problem, model, seed=3, **more).to_json()), {}
-    with Durable(folder, fingerprint_of(instance.problem, model, 3)) as executor:
+    with Durable(folder, fingerprint_of(instance.problem, model)) as executor:
         answer = json.dumps(solve(instance.problem, model, seed=3, executor=executor, **more).to_json())
         return answer, executor.content_hashes()
 
@@ -94,7 +94,7 @@ def test_another_simulator_seed_or_discount_is_refused(tmp_path: Path) -> None:
         run(instance, other.simulator, tmp_path, samples=10_000)
     problem = dataclasses.replace(instance.problem, gamma=0.95)
     with (
-        Durable(tmp_path, fingerprint_of(problem, instance.simulator, 3)) as executor,
+        Durable(tmp_path, fingerprint_of(problem, instance.simulator)) as executor,
         pytest.raises(InputError, match="gamma"),
     ):
         solve(problem, instance.simulator, samples=10_000, seed=3, executor=executor)
@@ -105,12 +105,12 @@ def test_a_simulator_that_ignores_its_seed_is_refused() -> None:
     own = np.random.default_rng(0)
     model = GenerativeModel(lambda s, a, rng: instance.simulator.sample(s, a, own).next_states, FiniteStates(40))
     with pytest.raises(SimulatorError, match="same seed"):
-        fingerprint_of(instance.problem, model, 0)
+        fingerprint_of(instance.problem, model)
 
 
 def test_checks_are_not_counted_as_samples() -> None:
     counting = Counting(zoo.make("garnet"))
-    fingerprint_of(zoo.make("garnet").problem, counting.model, 0)
+    fingerprint_of(zoo.make("garnet").problem, counting.model)
     assert (counting.calls, counting.model.num_queries) == (CHECK_CALLS, 0)
 
 
@@ -118,7 +118,7 @@ def test_more_blocks_later_and_prefixes(tmp_path: Path) -> None:
     instance = zoo.make("wireless")
     states, actions = instance.problem.pairs()
     source = BlockSource(instance.simulator, instance.problem, states, actions, 7)
-    fingerprint = fingerprint_of(instance.problem, instance.simulator, 7)
+    fingerprint = fingerprint_of(instance.problem, instance.simulator)
     whole = Block(Stream.SOLVER, 5, 0, 4096)
     with Durable(tmp_path, fingerprint) as executor:
         first = dict(executor.run(source.draw, [whole]))

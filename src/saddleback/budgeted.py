@@ -24,6 +24,7 @@ from saddleback.duals import BY_NAME as DUALS
 from saddleback.duals import ColumnGeneration, ProjectedDescent
 from saddleback.errors import BudgetError, InputError, require
 from saddleback.framework import Outcome, run
+from saddleback.from_store import prepare_from
 from saddleback.oracles import Evaluator, InteractiveSolver, Interval, Solver
 from saddleback.problem import CMDP
 from saddleback.setup import Prepared, prepare
@@ -33,6 +34,7 @@ from saddleback.solution import Solution, Status, Trace, constraint_reports, mem
 from saddleback.stationary import stationary_copy
 from saddleback.status import guarantee_remark, impossible, infeasible, status_of
 from saddleback.steering import Feasibility, Orders, Steering, steer
+from saddleback.storage.sample_store import SampleStore
 
 Progress = Callable[[str, int, int], None]
 """Called with (what, done, total) while a solve runs."""
@@ -51,6 +53,7 @@ def solve_budget(
     seed: int = 0,
     mode: Mode = "default",
     reuse: Solution | None = None,
+    store: SampleStore | None = None,
     solver: str | Solver | InteractiveSolver | None = None,
     evaluator: str | Evaluator | None = None,
     design: str | Designer | None = None,
@@ -75,6 +78,7 @@ def solve_budget(
     refused = impossible(problem)
     if refused is not None:
         return refused
+    require(reuse is None or store is None, "store", "must not be given with reuse", store, "leave one of them out")
     if reuse is not None:
         given = {
             "solver": solver,
@@ -95,6 +99,8 @@ def solve_budget(
     try:
         if reuse is not None:
             parts = _reused(reuse, problem)
+        elif store is not None:
+            parts = prepare_from(problem, store, choices)
         else:
             held = None if grow is None else grow.prepared
             parts = _sampled(problem, simulator, samples, seed, choices, held, executor)

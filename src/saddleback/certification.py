@@ -138,7 +138,9 @@ def guide_of(solution: Solution) -> Guide:
         raise InputError("solution", "must hold its samples", parts, "solve it first")
     problem, earlier = parts.problem, [parts.evaluation_buffer]
     own = parts.solver_buffer
-    if own is not None and own is not parts.evaluation_buffer and own.design is parts.design:
+    if parts.hints is not None:
+        earlier = list(parts.hints)
+    elif own is not None and own is not parts.evaluation_buffer and own.design is parts.design:
         earlier.insert(0, own)
     sigma: Array | None = None
     if solution.mixture is None and solution.slater_prices is not None:

@@ -7,7 +7,8 @@ A run is a function of its request and its samples. So a run that was killed is 
 block that was acknowledged is found, the others are drawn from their keys, and the result is the same, bit for bit. Blocks
 are acknowledged at least every second, at the end of every list of tasks, and before a fault of the simulator is raised.
 
-A task that wants fewer samples than the stored block holds gets the first of them.
+A task that wants fewer samples than the stored block holds gets the first of them. Samples that are drawn now and solved
+from later (:mod:`saddleback.from_store`) may be kept as ``counts`` where the states are finitely many.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from saddleback.blocks import Block, BlockSource, Executor, InOrder
 from saddleback.certify.tapes import RolloutSource
-from saddleback.errors import InputError, require
+from saddleback.errors import InputError, StorageError, require
 from saddleback.simulator import Draw
+from saddleback.spaces import FiniteStates
 from saddleback.storage.disk import Disk, disk_faults_named
 from saddleback.storage.layout import Layout
 from saddleback.storage.sample_store import SampleStore
@@ -37,7 +40,15 @@ class Durable:
     ``fingerprint`` says what the samples are samples of; a folder that holds others is refused.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], fingerprint: Mapping[str, Any], inner: Executor | None = None):
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        fingerprint: Mapping[str, Any],
+        inner: Executor | None = None,
+        *,
+        counts: bool = False,
+    ):
+        self._counts = counts
         self.folder, self._fingerprint, self._inner = Path(folder), dict(fingerprint), inner or InOrder()
         self._stores: dict[str, SampleStore] = {}
         self.num_read = 0
@@ -63,6 +74,10 @@ class Durable:
                     source.account(len(draw.next_states) if isinstance(source, RolloutSource) else task.size)
                     yield task, self._as_wanted(source, task, draw)
         yield from self._draw(function, missing, store)
+
+    def missing(self, source: BlockSource, tasks: Sequence[Block]) -> list[Block]:
+        """Those of the tasks that are not yet on disk."""
+        return self._store(source).missing(tasks)
 
     def content_hashes(self) -> dict[str, str]:
         """SHA-256 of every store's samples, whatever drew them; those of a finished run included."""
@@ -98,8 +113,11 @@ class Durable:
                     store.flush()
                     synced = time.monotonic()
                 yield task, draw
-        finally:  # a fault of the simulator must not cost what was drawn before it
-            store.flush()
+        except BaseException:  # a fault of the simulator, or Ctrl-C, must not cost what was drawn before it
+            with suppress(StorageError):  # a store that was cut off while it wrote has stopped; the cause is the news
+                store.flush()
+            raise
+        store.flush()
 
     def _as_wanted(self, source: Source, task: Block, draw: Draw) -> Draw:
         self.num_read += len(draw.next_states)
@@ -122,7 +140,8 @@ class Durable:
                 digest.update(member.key())
             name = f"tapes-{source.seed}-{digest.hexdigest()[:16]}"
         if name not in self._stores:
-            layout = Layout.of(source.model.states, source.model.num_signals)
+            finite = isinstance(source.model.states, FiniteStates) and isinstance(source, BlockSource)
+            layout = Layout.of(source.model.states, source.model.num_signals, counts=self._counts and finite)
             fingerprint = {**self._fingerprint, "seed": source.seed}
             self._stores[name] = SampleStore.resume(self.folder / name, fingerprint, layout)
         return self._stores[name]

@@ -5,7 +5,8 @@
 A run that draws into a folder (:mod:`saddleback.durable`), or several whose stores were merged, leave such a store; its
 pairs are those of the design, which the problem and the choices fix. What is larger than memory is streamed: finite states
 are counted in one pass and held as counts, points of R^k are read anew whenever they are asked about
-(:mod:`saddleback.streamed`).
+(:mod:`saddleback.streamed`), and the first of them are held too: baselines, prices and allocation of a certificate need a
+buffer to look at, and nothing but the width of its limits depends on how large it is.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from saddleback.allocation import batches_and_counts
 from saddleback.batches import CountBatches, Parts
-from saddleback.buffer import Buffer, cut
+from saddleback.buffer import Buffer, Samples, cut
 from saddleback.choices import Choices, parts_of, usual_allocation
 from saddleback.design import Design
 from saddleback.errors import InputError, require
@@ -29,11 +30,12 @@ from saddleback.policy import GreedyPolicy, Policy, as_table
 from saddleback.problem import CMDP
 from saddleback.setup import Prepared
 from saddleback.simulator import Stream
-from saddleback.spaces import Array
+from saddleback.spaces import Array, States
 from saddleback.storage.sample_store import SampleStore
-from saddleback.streamed import ray_buffer, streamed_buffer
+from saddleback.streamed import StreamedBuffer, ray_buffer, streamed_buffer
 
 _MOST_COUNTS = 1 << 27  # distinct (batch, pair, next state) that may be counted: 2 GB
+_EXCERPT = 1 << 16  # points of a streamed buffer that are held to guide a certificate
 _TALLY = 1 << 21  # samples that wait to be counted
 _TABLE_STATES = 200_000  # finite problems up to this size keep policies as action tables, so that equal ones are merged
 
@@ -78,10 +80,13 @@ def prepare_from(
         return [_canonical(problem, policy) for policy in solver.solve(problem, own, sigmas)]
 
     oracle = Oracle(solve, lambda policy: evaluator.evaluate(problem, evaluation, policy), choices.resolution)
+    hints = None
+    if isinstance(own, StreamedBuffer) or isinstance(evaluation, StreamedBuffer):
+        hints = tuple(cut(excerpt(store, stream, problem, design), problem, design, 1) for stream in streams)
     drawn = own.num_samples + (evaluation.num_samples if choices.buffers == 2 else 0)
     remarks = tuple(solver.remarks(problem)) if hasattr(solver, "remarks") else ()
     return Prepared(
-        problem, design, own, evaluation, solver, evaluator, oracle, drawn, names, remarks, choices.resolution
+        problem, design, own, evaluation, solver, evaluator, oracle, drawn, names, remarks, choices.resolution, hints
     )
 
 
@@ -160,6 +165,31 @@ def counted_buffer(store: SampleStore, stream: int, problem: CMDP, design: Desig
         np.maximum(squares / n[:, None] - means**2, 0.0) if m else None,
         num_blocks,
     )
+
+
+def excerpt(store: SampleStore, stream: int, problem: CMDP, design: Design, most: int = _EXCERPT) -> Samples:
+    """The first samples of every pair, about ``most`` in all."""
+    c, m = design.size, store.layout.num_signals
+    share = np.minimum(store.held(stream, c), max(2, most // c))
+    points: list[list[States]] = [[] for _ in range(c)]
+    filled, sums, squares = np.zeros(c, dtype=np.int64), *np.zeros((2, c, m))
+    for block, rows in store.rows(stream):
+        x = block.pair
+        wanted = int(share[x] - filled[x])
+        if wanted <= 0:
+            continue
+        first = block._replace(size=min(wanted, block.size))
+        points[x].append(store.layout.decode(first, rows[: first.size]).next_states)
+        filled[x] += first.size
+        if m:
+            total, total_squares = store.layout.signal_sums(rows[: first.size], problem.base)
+            sums[x] += total
+            squares[x] += total_squares
+    sequences = [np.concatenate(parts) for parts in points]
+    if not m:
+        return Samples(sequences, None)
+    means = sums / filled[:, None]
+    return Samples(sequences, means + problem.base, np.maximum(squares / filled[:, None] - means**2, 0.0))
 
 
 class _Tally:

@@ -14,11 +14,13 @@ from saddleback.budgeted import Progress, solve_budget
 from saddleback.certification import certified
 from saddleback.choices import Allocation, Designer, Mode
 from saddleback.errors import InputError, require
+from saddleback.memory import check, predict_run
 from saddleback.oracles import Evaluator, InteractiveSolver, Solver
 from saddleback.problem import CMDP
 from saddleback.simulator import GenerativeModel
 from saddleback.solution import Solution
 from saddleback.steering import Feasibility
+from saddleback.storage.sample_store import SampleStore
 
 _USUAL_SAMPLES = 1_000_000
 
@@ -36,6 +38,7 @@ def solve(
     seed: int = 0,
     mode: Mode = "default",
     reuse: Solution | None = None,
+    store: SampleStore | None = None,
     solver: str | Solver | InteractiveSolver | None = None,
     evaluator: str | Evaluator | None = None,
     design: str | Designer | None = None,
@@ -56,7 +59,7 @@ def solve(
     """Solve a constrained problem from simulator calls alone.
 
     *Either* ``samples`` (a million unless said otherwise) simulator calls to find the policy, or those of an earlier
-    solution (``reuse``), and then ``certificate`` fresh ones to prove how good it is (0: no certificate). *Or*
+    solution (``reuse``), or those in a ``store`` (:mod:`saddleback.from_store`), and then ``certificate`` fresh ones to prove how good it is (0: no certificate). *Or*
     ``epsilon``: samples are drawn until, with probability 1 − ``delta``, the reward is proved to be within ``epsilon`` of
     the optimum and every constraint to be missed by no more than the same share of its range (strict: by nothing), or
     until ``max_samples`` are spent; the status says which. ``epsilon`` is in the user's units of the discounted reward.
@@ -66,14 +69,15 @@ def solve(
     (None: no grid; by default 1000 in literal mode, else none), ``allocation`` "equal" or "design" (samples in proportion
     to the design's weights). ``error`` is the oracles' f; it, ``upper`` (U), ``step_size`` (η), ``target`` (b', one a
     constraint) and ``tolerance`` (the dual's τ) are in the paper's units, where rewards and constraints are utilities in
-    [0, 1]. ``executor`` draws the samples (:mod:`saddleback.executors`; None: here). With ``reuse`` the problem may have other rewards, constraints and thresholds, and no new sample is drawn to
-    find the policy.
+    [0, 1]. ``executor`` draws the samples (:mod:`saddleback.executors`; None: here). With ``reuse`` the
+    problem may have other rewards, constraints and thresholds, and no new sample is drawn to find the policy.
     """
     require(certificate >= 0, "certificate", "must not be negative", certificate, "0 means no certificate")
     if epsilon is not None:
         given = {
             "samples": samples,
             "reuse": reuse,
+            "store": store,
             "target": target,
             "error": error,
             "certificate": certificate or None,
@@ -105,6 +109,9 @@ def solve(
             allocation=allocation,
             tolerance=tolerance,
         )
+    if certificate and simulator is not None and reuse is None and store is None:
+        total, signals = _USUAL_SAMPLES if samples is None else samples, simulator.num_signals
+        check(predict_run(problem, total, certificate=certificate, num_signals=signals), total + certificate)
     solution = solve_budget(
         problem,
         simulator,
@@ -114,6 +121,7 @@ def solve(
         seed=seed,
         mode=mode,
         reuse=reuse,
+        store=store,
         solver=solver,
         evaluator=evaluator,
         design=design,

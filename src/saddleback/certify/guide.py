@@ -102,7 +102,7 @@ def plan_bound(guide: Guide, sigma: Array | None, samples: int, delta: float, dr
     if guide.design.operator is None:
         steps = {"steps": _DRAFT_STEPS} if draft else {}
         return plan_tabular(guide.problem, guide.earlier[-1], sigma, samples, delta, **steps)
-    return plan_linear(guide.problem, guide.design, list(guide.earlier), sigma, samples, delta)
+    return plan_linear(guide.problem, guide.design, list(guide.earlier), sigma, samples, delta, draft)
 
 
 def draw_fresh(guide: Guide, model: GenerativeModel, plans: Sequence[Plan], request: Request) -> Buffer:

@@ -29,8 +29,10 @@ from saddleback.certify.e_process import Bets, expected_width, stakes
 from saddleback.design import Design
 from saddleback.problem import CMDP
 from saddleback.spaces import Array, States
+from saddleback.support import MaxDifference
 
 KIND = "coreset, if P is linear in the features"
+_NEAR, _NEAR_DRAFT = 1e-7, 1e-3  # relative change at which value iteration is near enough
 _SWEEPS = 5_000
 _ROUNDS = 4
 _CHUNK_ENTRIES = 1 << 22
@@ -56,24 +58,25 @@ class LinearPlan:
 
 
 def plan_linear(
-    problem: CMDP, design: Design, earlier: list[Buffer], sigma: Array, total: int, delta: float
+    problem: CMDP, design: Design, earlier: list[Buffer], sigma: Array, total: int, delta: float, draft: bool = False
 ) -> LinearPlan:
-    """θ̃, allocation and stakes from earlier buffers over the same coreset."""
+    """θ̃, allocation and stakes from earlier buffers over the same coreset; a ``draft`` tells roughly what to expect."""
     features, gamma, H = problem.required_features(), problem.gamma, problem.horizon
     goal = math.log(2 * design.size / delta)
     box, noise = _mean_rewards(problem, earlier) @ sigma, earlier[-1].signal_noise(problem) @ sigma
-    theta = _value_iteration(problem, design, earlier, box)
+    near = _NEAR_DRAFT if draft else _NEAR
+    theta = _value_iteration(problem, design, earlier, box, near)
     estimate = at_start(problem, np.clip(features.maximum(problem.start.states, theta), 0.0, H))
-    for _ in range(_ROUNDS):
-        known = features.maximum(_known_states(problem, earlier), theta)
+    for _ in range(1 if draft else _ROUNDS):
+        known = _at_known_states(problem, earlier, theta)
         low, high = max(0.0, float(known.min())), min(H, float(known.max()))
         if problem.num_states is None:
             high = H  # states not seen yet may be worth more: only a cut at H raises no residual there
-        spread = _spread(problem, earlier, theta, low, high)
+        spread = _spread(earlier, theta, low, high)
         share = (1 - _BY_SPREAD) * design.weights + _BY_SPREAD * spread**2 / np.sum(spread**2)
         counts = np.maximum(2, (total * share).astype(np.int64))
         w = gamma * expected_width(spread, counts, goal, high - low) + noise * np.sqrt(2 * goal / counts)
-        theta = _value_iteration(problem, design, earlier, box + w, theta)
+        theta = _value_iteration(problem, design, earlier, box + w, near, theta)
     return LinearPlan(sigma, counts, theta, low, high, spread, estimate, H * design.lebesgue * float(w.max()))
 
 
@@ -86,7 +89,7 @@ def linear_bound(problem: CMDP, fresh: Buffer, plan: LinearPlan, delta: float) -
     bets = Bets(
         fresh.empirical_model(), fresh.counts, stakes(plan.spread, fresh.counts, goal, plan.high - plan.low), goal
     )
-    V = _cut(problem, fresh.support, plan)
+    V = np.clip(_maximum(fresh, plan.theta), plan.low, plan.high)
     upper, lower = bets.upper(V), bets.lower(V)
     w = gamma * (upper - lower) / 2 + reward_widths(problem, fresh, plan.sigma, delta / 2)
     worst = _worst_residual(problem, fresh, gamma * (upper + lower) / 2, w, plan)
@@ -128,18 +131,23 @@ def _cut(problem: CMDP, states: States, plan: LinearPlan) -> Array:
 
 
 def _value_iteration(
-    problem: CMDP, design: Design, earlier: list[Buffer], reward: Array, theta: Array | None = None
+    problem: CMDP, design: Design, earlier: list[Buffer], reward: Array, near: float, theta: Array | None = None
 ) -> Array:
     """θ̃ of max_a⟨φ, B(reward + γP̂V)⟩; no harm is done where it does not settle, since any θ̃ gives a bound."""
-    features, gamma, H = problem.required_features(), problem.gamma, problem.horizon
+    gamma, H = problem.gamma, problem.horizon
     theta = np.asarray(design.fit(reward * H)) if theta is None else theta
     for _ in range(_SWEEPS):
-        V = [np.clip(features.maximum(b.support, theta), 0.0, H) for b in earlier]
+        V = [np.clip(_maximum(b, theta), 0.0, H) for b in earlier]
         new = np.asarray(design.fit(reward + gamma * _mean(earlier, V)))
         change, theta = float(np.abs(new - theta).max()), new
-        if change <= 1e-8 * (1.0 + float(np.abs(theta).max())):
+        if change <= near * (1.0 + float(np.abs(theta).max())):
             break
     return theta
+
+
+def _maximum(buffer: Buffer, theta: Array) -> Array:
+    """max_a⟨φ, θ⟩ at the buffer's next states, whose features it keeps."""
+    return buffer.at_support(MaxDifference(theta, np.zeros_like(theta)))
 
 
 def _mean(earlier: list[Buffer], values: list[Array]) -> Array:
@@ -154,16 +162,18 @@ def _mean_rewards(problem: CMDP, earlier: list[Buffer]) -> Array:
     return np.asarray((counts * np.array([b.utilities(problem) for b in earlier])).sum(axis=0) / counts.sum(axis=0))
 
 
-def _spread(problem: CMDP, earlier: list[Buffer], theta: Array, low: float, high: float) -> Array:
+def _spread(earlier: list[Buffer], theta: Array, low: float, high: float) -> Array:
     """Standard deviation of V at the next states of each pair; a pair whose samples agree gets half a dissenting one."""
-    features = problem.required_features()
-    V = [np.clip(features.maximum(b.support, theta), low, high) for b in earlier]
+    V = [np.clip(_maximum(b, theta), low, high) for b in earlier]
     counts = np.sum([b.counts for b in earlier], axis=0)
     variance = np.maximum(_mean(earlier, [v**2 for v in V]) - _mean(earlier, V) ** 2, 0.0)
     return np.asarray(np.sqrt(variance + 0.5 * (high - low) ** 2 / counts + 1e-30))
 
 
-def _known_states(problem: CMDP, earlier: list[Buffer]) -> States:
+def _at_known_states(problem: CMDP, earlier: list[Buffer], theta: Array) -> Array:
+    """max_a⟨φ, θ⟩ at all states, or, where there are too many, at those that were seen."""
+    features = problem.required_features()
     if problem.num_states is not None and problem.num_states <= 1_000_000:
-        return np.arange(problem.num_states)
-    return np.concatenate([np.asarray(problem.start.states), *(b.support for b in earlier)])
+        return features.maximum(np.arange(problem.num_states), theta)
+    at_start = features.maximum(np.asarray(problem.start.states), theta)
+    return np.concatenate([at_start, *(_maximum(b, theta) for b in earlier)])

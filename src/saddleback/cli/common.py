@@ -1,17 +1,12 @@
-"""What the verbs share: their options, JSON, progress, and answers of known tables."""
+"""What the verbs share: their options, JSON, and answers of known tables."""
 
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
-from saddleback.budgeted import Progress
 from saddleback.exact import ExactAnswer, solve_by_columns, solve_exactly
 from saddleback.storage.json_file import to_plain
 from saddleback.zoo.instance import Instance
@@ -53,26 +48,6 @@ def exact_json(instance: Instance, answer: ExactAnswer) -> dict[str, Any]:
     if not optimal:
         out["max_slack"] = float(answer.max_slack)
     return out
-
-
-@contextmanager
-def progress_bar() -> Iterator[Progress | None]:
-    """A progress bar on stderr, on a terminal only."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        tasks: dict[str, Any] = {}
-
-        def report(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = bar.add_task(what, total=total)
-            bar.update(tasks[what], completed=done)
-
-        yield report
 
 
 def print_json(data: dict[str, Any]) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
+from rich.console import Console
 
-from saddleback.blocks import Executor
+from saddleback.blocks import Block, BlockSource, Executor, InOrder
+from saddleback.cli.progress import Display
 from saddleback.durable import Durable
-from saddleback.executors import BY_NAME, make
-from saddleback.fingerprint import fingerprint_of
+from saddleback.executors import BY_NAME, Determinism, check_determinism, make
+from saddleback.fingerprint import CHECK_CALLS, fingerprint_of
+from saddleback.simulator import Draw, Stream
 from saddleback.zoo.instance import Instance
 
 Workers = Annotated[int, typer.Option(help="Processes that draw samples; the answer does not depend on it.")]
@@ -20,6 +23,14 @@ ExecutorName = Annotated[
     str | None, typer.Option(help=f"One of {', '.join(BY_NAME)}.", show_default="joblib for more than one worker")
 ]
 Timeout = Annotated[float | None, typer.Option(help="Seconds that one call of the simulator may take.")]
+
+_LABELS = {
+    Stream.SOLVER: "samples to solve",
+    Stream.EVALUATION: "samples to evaluate",
+    Stream.CERTIFICATE: "samples to certify",
+    Stream.ROLLOUT: "rollouts to certify",
+}
+_REPLAYED = 100  # one block in so many is drawn again
 
 
 class Drawing(NamedTuple):
@@ -30,17 +41,100 @@ class Drawing(NamedTuple):
     timeout: float | None = None
 
     @contextmanager
-    def executor(self, instance: Instance, seed: int, folder: Path | None) -> Iterator[Executor | None]:
-        """The executor, which keeps samples in ``folder`` if there is one; None where the plainest will do."""
-        inner = None
+    def executor(
+        self,
+        instance: Instance,
+        folder: Path | None,
+        display: Display,
+        *,
+        fields: dict[str, Any] | None = None,
+        counts: bool = False,
+    ) -> Iterator[Watched]:
+        """The executor, which keeps samples in ``folder`` if there is one.
+
+        ``fields`` is what the samples depend on besides the problem; ``counts`` keeps them as counts where states are finite.
+        """
+        failures = _Failures()
+        inner: Executor = InOrder()
         if (self.workers, self.name, self.timeout) != (1, None, None):
-            inner = make(self.name, self.workers, timeout=self.timeout)
+            inner = make(self.name, self.workers, timeout=self.timeout, progress=failures)
         if folder is None:
             try:
-                yield inner
+                yield Watched(inner, display, failures)
             finally:
-                if inner is not None:
+                if hasattr(inner, "close"):
                     inner.close()
             return
-        with Durable(folder, fingerprint_of(instance.problem, instance.simulator, seed), inner) as durable:
-            yield durable
+        fingerprint = {**fingerprint_of(instance.problem, instance.simulator), **(fields or {})}
+        with Durable(folder, fingerprint, inner, counts=counts) as durable:
+            yield Watched(durable, display, failures, replay_with=inner)
+
+
+class _Failures:
+    """Failures that an executor reports: those of the run under way."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def __call__(self, done_tasks: int, done_samples: int, failures: int) -> None:
+        self.number = failures
+
+
+class Watched:
+    """An executor that shows how far it is; of blocks that are kept, one in a hundred is drawn again to be compared.
+
+    ``check_calls`` counts what was drawn only to be compared, the probes of the fingerprint among them; ``finding`` says
+    where the simulator did not repeat itself.
+    """
+
+    def __init__(
+        self, inner: Executor, display: Display, failures: _Failures, replay_with: Executor | None = None
+    ) -> None:
+        self.inner, self._display, self._failures, self._replay_with = inner, display, failures, replay_with
+        self.check_calls = 0 if replay_with is None else CHECK_CALLS
+        self.finding: Determinism | None = None
+        self._seen = self._replayed = 0
+
+    def run(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+        """Every task with its result."""
+        source = getattr(function, "__self__", None)
+        chosen = self._to_replay(tasks) if isinstance(source, BlockSource) else set[Block]()
+        kept: dict[Block, Draw] = {}
+        done, total = 0, sum(task.size for task in tasks)
+        for task, result in self.inner.run(function, tasks):
+            done += task.size
+            label = _LABELS.get(task.stream, "samples")
+            self._display(label, done, total, self._failures.number)
+            if task in chosen:
+                kept[task] = result
+            yield task, result
+        if kept and isinstance(source, BlockSource):
+            found = check_determinism(source, sorted(kept), 1.0, drawn=kept, executor=self._replay_with)
+            self.check_calls += found.check_calls
+            self.finding = self.finding or (None if found.reproducible else found)
+
+    def report(self) -> dict[str, Any]:
+        """For the JSON of an answer."""
+        return {"check_calls": self.check_calls, "reproducible": self.finding is None}
+
+    def _to_replay(self, tasks: Sequence[Block]) -> set[Block]:
+        """As many as are due by now, evenly spaced."""
+        if self._replay_with is None:
+            return set()
+        self._seen += len(tasks)
+        due = min(len(tasks), self._seen // _REPLAYED - self._replayed)
+        self._replayed += due
+        return {tasks[i * len(tasks) // due] for i in range(due)}
+
+
+@contextmanager
+def resumable(place: Path | None) -> Iterator[None]:
+    """Ctrl-C during a run that keeps its samples says how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if place is None:
+            raise
+        text = f"interrupted; what was drawn is kept. Go on with: saddleback resume {place}"
+        Console(stderr=True, highlight=False).print(text, markup=False, soft_wrap=True)
+        raise SystemExit(130) from None

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from saddleback.cli.common import Json, Seed, Settings, Target, print_json, progress_bar
+from saddleback.cli.common import Json, Seed, Settings, Target, print_json
+from saddleback.cli.progress import display
 from saddleback.errors import require
 from saddleback.reports.text import print_frontier
 from saddleback.setup import Choices, prepare
@@ -34,7 +35,7 @@ def frontier(
     require(certificate_samples >= 0, "--certificate-samples", rule, certificate_samples, "0 means no band")
     instance = load_target(target, settings or [])
     parts = prepare(instance.problem, instance.simulator, samples, seed, Choices())
-    with progress_bar() as progress:
+    with display() as progress:
         if progress is not None:
             progress("frontier", 0, 1)
         curve = trade_off(parts, constraint, points)

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.console import Console
 
 from saddleback.blocks import Block, BlockSource
 from saddleback.choices import Choices, parts_of
-from saddleback.cli.common import Json, Seed, Settings, Target, print_json, progress_bar
-from saddleback.cli.drawing import Drawing, ExecutorName, Timeout, Workers
+from saddleback.cli.common import Json, Seed, Settings, Target, print_json
+from saddleback.cli.drawing import Drawing, ExecutorName, Timeout, Workers, resumable
+from saddleback.cli.progress import display
+from saddleback.design import Design
 from saddleback.durable import Durable
 from saddleback.errors import InputError, require
-from saddleback.fingerprint import CHECK_CALLS
 from saddleback.simulator import BLOCK, Stream
-from saddleback.storage.sample_store import verify_store
+from saddleback.storage.pooling import pool, seeds_of
+from saddleback.storage.sample_store import SampleStore, verify_store
 from saddleback.storage.work_folder import SAMPLES, begin_work, finish_work, work_folder
 from saddleback.targets import load_target
 
@@ -37,11 +42,18 @@ def sample(
     executor: ExecutorName = None,
     timeout: Timeout = None,
     verify: Annotated[bool, typer.Option("--verify", help="Read all samples again and check them; draw none.")] = False,
+    merge: Annotated[
+        list[Path] | None,
+        typer.Option(help="Draw none: put the samples of these folders together in --out, a new one. May be repeated."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Draw samples into a folder that survives kills and power cuts; the same seed gives the same bits."""
     if verify:
         _verify(out.absolute(), as_json)
+        return
+    if merge:
+        _merge(target, settings or [], [m.absolute() for m in merge], out.absolute(), as_json)
         return
     require(rounds >= 1, "--rounds", "must be at least 1", rounds, "use 1, 2, 3 …")
     require(seed >= 0, "--seed", "must not be negative", seed, "use 0, 1, 2 …")
@@ -56,6 +68,7 @@ def draw_rounds(
     instance, seed, began = load_target(target, settings), options["seed"], time.monotonic()
     problem, names, _, _, designer = parts_of(instance.problem, Choices())
     design = designer.design(problem)
+    _check_seed(place, seed)
     begin_work(place, "sample", target, settings, options)
     place.mkdir(exist_ok=True)
     source = BlockSource(instance.simulator, problem, design.states, design.actions, seed)
@@ -65,33 +78,93 @@ def draw_rounds(
         for pair in range(design.size)
         for number in range(share * options["rounds"])
     ]
-    with progress_bar() as progress, drawing.executor(instance, seed, place / SAMPLES) as executor:
-        assert isinstance(executor, Durable)
-        for done, _ in enumerate(executor.run(source.draw, tasks), start=1):
-            if progress is not None:
-                progress("blocks", done, len(tasks))
-        digest = executor.content_hashes()[f"samples-{seed}"]
-        found = {
-            "samples": len(tasks) * BLOCK,
-            "drawn_now": len(tasks) * BLOCK - executor.num_read,
-            "pairs": design.size,
-            "design": names["design"],
-            "rounds": options["rounds"],
-            "seed": seed,
-            "check_calls": CHECK_CALLS,
-            "sha256": digest,
-            "seconds": time.monotonic() - began,
-        }
+    fields = {"coreset": coreset_of(design)}
+    with (
+        resumable(place),
+        display() as show,
+        drawing.executor(instance, place / SAMPLES, show, fields=fields, counts=True) as executor,
+    ):
+        assert isinstance(executor.inner, Durable)
+        missing = executor.inner.missing(source, tasks)
+        for _ in executor.run(source.draw, missing):
+            pass
+        digest = executor.inner.content_hashes()[f"samples-{seed}"]
     finish_work(place)
+    found = {
+        "samples": len(tasks) * BLOCK,
+        "drawn_now": len(missing) * BLOCK,
+        "pairs": design.size,
+        "design": names["design"],
+        "rounds": options["rounds"],
+        "seed": seed,
+        **executor.report(),
+        "sha256": digest,
+        "seconds": time.monotonic() - began,
+    }
     if as_json:
         print_json(found)
         return
-    Console().print(
+    _say(
         f"{place.name}: {found['samples']:,} samples of {design.size} pairs, {found['drawn_now']:,} of them drawn now in "
-        f"{found['seconds']:.1f} s, besides {CHECK_CALLS} calls to check the simulator. SHA-256 {digest}.",
-        markup=False,
-        highlight=False,
+        f"{found['seconds']:.1f} s, besides {executor.check_calls:,} calls to check the simulator. SHA-256 {digest}."
     )
+    if executor.finding is not None:
+        _say(f"The simulator is {executor.finding}.")
+
+
+def _check_seed(place: Path, seed: int) -> None:
+    """A folder holds the samples of one seed, or a pool, which is not added to."""
+    there = sorted(p.name for p in (place / SAMPLES).iterdir()) if (place / SAMPLES).is_dir() else []
+    for name in there:
+        rule = "must be a new folder, or one with samples of the same seed"
+        remedy = "choose another folder; `--merge` puts folders together"
+        require(name == f"samples-{seed}", "--out", rule, name, remedy)
+
+
+def coreset_of(design: Design) -> str:
+    """Which pairs the samples are of, in short."""
+    digest = hashlib.sha256(np.ascontiguousarray(design.states).tobytes())
+    digest.update(np.ascontiguousarray(design.actions).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def open_samples(place: Path) -> SampleStore:
+    """The samples that ``sample`` has left in a folder, to be read."""
+    home = place / SAMPLES
+    folders = sorted(home.iterdir()) if home.is_dir() else []
+    if len(folders) != 1 or not folders[0].name.startswith("samples-"):
+        found = "none" if not folders else ", ".join(f.name for f in folders[:4])
+        raise InputError(str(place), "must be a folder that `saddleback sample` has made", found, "check the path")
+    return SampleStore.open(folders[0], writable=False)
+
+
+def _merge(target: str, settings: list[str], parts: list[Path], place: Path, as_json: bool) -> None:
+    load_target(target, settings)  # a name that is wrong should not pass
+    require(place not in parts, "--out", "must not be one of the folders that are merged", place.name, "name a new one")
+    with ExitStack() as stack:
+        stores = [stack.enter_context(open_samples(part)) for part in parts]
+        place.mkdir(exist_ok=True)
+        (place / SAMPLES).mkdir(exist_ok=True)
+        seeds = sorted({seed for store in stores for seed in seeds_of(store)})
+        name = f"samples-{seeds[0]}" if len(seeds) == 1 else "samples-pooled"
+        pooled = stack.enter_context(pool(stores, place / SAMPLES / name))
+        found = {
+            "samples": pooled.num_samples,
+            "seeds": seeds,
+            "parts": [{"folder": p.name, "samples": s.num_samples} for p, s in zip(parts, stores, strict=True)],
+            "sha256": pooled.content_hash(),
+        }
+    if as_json:
+        print_json(found)
+    else:
+        _say(
+            f"{place.name}: {found['samples']:,} samples from {len(parts)} folders, seeds {', '.join(map(str, seeds))}. "
+            f"SHA-256 {found['sha256']}."
+        )
+
+
+def _say(text: str) -> None:
+    Console().print(text, markup=False, highlight=False)
 
 
 def _verify(place: Path, as_json: bool) -> None:

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich.console import Console
 
-from saddleback.cli.common import Json, Seed, Settings, Target, exact_answer, exact_json, print_json, progress_bar
-from saddleback.cli.drawing import Drawing, ExecutorName, Timeout, Workers
+from saddleback.choices import Choices, parts_of
+from saddleback.cli.common import Json, Seed, Settings, Target, exact_answer, exact_json, print_json
+from saddleback.cli.drawing import Drawing, ExecutorName, Timeout, Workers, resumable
+from saddleback.cli.progress import display
+from saddleback.cli.sample import coreset_of, open_samples
 from saddleback.designs import BY_NAME as DESIGNS
 from saddleback.duals import BY_NAME as DUALS
 from saddleback.errors import InputError, require
 from saddleback.evaluators import BY_NAME as EVALUATORS
 from saddleback.exact import mixture_values
+from saddleback.fingerprint import fingerprint_of
 from saddleback.reports.text import print_solution
 from saddleback.solution import Solution
 from saddleback.solvers import BY_NAME as SOLVERS
 from saddleback.solving import solve as solve_problem
 from saddleback.storage.policy_file import save_mixture
 from saddleback.storage.run_folder import check_place, save_run
+from saddleback.storage.sample_store import SampleStore
+from saddleback.storage.store_header import require_same
 from saddleback.storage.work_folder import abandon_work, begin_work, finish_work
 from saddleback.targets import load_target, origin_of
 from saddleback.zoo.instance import Instance
@@ -44,6 +52,12 @@ def solve(
     ] = None,
     certificate_samples: Annotated[
         int | None, typer.Option(help="How many of them for the certificate.", show_default="half")
+    ] = None,
+    samples_from: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", help="Instead of --samples: a folder that `sample` has made. What is large is streamed."
+        ),
     ] = None,
     epsilon: Annotated[
         float | None,
@@ -84,7 +98,9 @@ def solve(
 ) -> None:
     """Find a policy from simulator calls alone, and prove how good it is."""
     budget: dict[str, Any] = (
-        _split(samples, certificate_samples, max_samples)
+        _stored(samples_from, samples, certificate_samples, max_samples, epsilon)
+        if samples_from is not None
+        else _split(samples, certificate_samples, max_samples)
         if epsilon is None
         else _adaptive(epsilon, max_samples, samples, certificate_samples, iterations, error, batch_size, resolution)
     )
@@ -132,10 +148,22 @@ def carry_out(target: str, settings: list[str], options: dict[str, Any], drawing
     place = None if output.place is None else check_place(output.place, instance.problem, force=output.force)
     origin = None if place is None else origin_of(target, settings)
     samples = None if place is None else begin_work(place, "solve", target, settings, options)
+    given = {name: value for name, value in budget.items() if name != "from"}
     try:
-        with progress_bar() as progress, drawing.executor(instance, parts["seed"], samples) as executor:
+        with (
+            resumable(place),
+            display() as progress,
+            _store(instance, budget.get("from"), parts) as store,
+            drawing.executor(instance, samples, progress) as executor,
+        ):
             solution = solve_problem(
-                instance.problem, instance.simulator, **budget, **parts, executor=executor, progress=progress
+                instance.problem,
+                instance.simulator,
+                **given,
+                **parts,
+                store=store,
+                executor=executor,
+                progress=progress,
             )
     except InputError as fault:
         if place is not None:
@@ -152,10 +180,39 @@ def carry_out(target: str, settings: list[str], options: dict[str, Any], drawing
             finish_work(place)
     finally:  # a full disk must not cost the answer too
         if output.as_json:
-            print_json({**solution.to_json(), **({"exact": truth} if output.check else {})})
+            print_json({**solution.to_json(), **executor.report(), **({"exact": truth} if output.check else {})})
         else:
             print_solution(Console(), solution, truth)
+            if executor.finding is not None:
+                Console().print(f"The simulator is {executor.finding}.", markup=False, highlight=False)
     raise typer.Exit(solution.status.exit_code)
+
+
+def _stored(
+    folder: Path, samples: int | None, certificate: int | None, most: int | None, epsilon: float | None
+) -> dict[str, Any]:
+    """Samples that are there already, and the simulator calls of the certificate."""
+    for name, value in {"--samples": samples, "--max-samples": most, "--epsilon": epsilon}.items():
+        require(value is None, name, "must not be given with --from", value, "leave one of the two out")
+    proof = _USUAL_SAMPLES // 2 if certificate is None else certificate
+    require(proof >= 0, "--certificate-samples", "must not be negative", proof, "0 means no certificate")
+    return {"from": str(folder.absolute()), "certificate": proof}
+
+
+@contextmanager
+def _store(instance: Instance, folder: str | None, parts: dict[str, Any]) -> Iterator[SampleStore | None]:
+    """The samples in a folder, once it is sure that they are samples of this problem."""
+    if folder is None:
+        yield None
+        return
+    choices = Choices(parts["solver"], parts["evaluator"], parts["design"], parts["buffers"], mode=parts["mode"])
+    with open_samples(Path(folder)) as store:
+        problem, _, _, _, designer = parts_of(instance.problem, choices)
+        fields = {"coreset": coreset_of(designer.design(problem)), "seed": store.fingerprint.get("seed")}
+        require_same(
+            store.folder, store.fingerprint, {**fingerprint_of(instance.problem, instance.simulator), **fields}
+        )
+        yield store
 
 
 def _split(samples: int | None, certificate: int | None, most: int | None) -> dict[str, Any]:

@@ -161,7 +161,13 @@ class SampleStore:
 
     def add(self, block: Block, draw: Draw) -> None:
         """Take a block in; it is on the disk after the next :meth:`flush`, which comes by itself when a shard is full."""
-        self._take(block, self.layout.encode(block, draw))
+        self.take(block, self.layout.encode(block, draw))
+
+    def take(self, block: Block, rows: Rows) -> None:
+        """The same for rows that a store of the same layout holds already."""
+        writer = self._writing()
+        self._index.insert(block, len(rows), *writer.place)
+        writer.add(block, rows)
 
     def flush(self) -> None:
         """Acknowledge: when this returns, every block that was added is on the disk to stay."""
@@ -184,7 +190,7 @@ class SampleStore:
                 raise InputError(block_name(block), rule, "other samples", "find out which simulator drew them")
         for block, rows in other.rows():
             if block in new:
-                self._take(block, rows.copy())
+                self.take(block, rows.copy())
         self.flush()
         return len(new)
 
@@ -260,11 +266,6 @@ class SampleStore:
         return verify(self._disk, self.folder, self.layout)
 
     # ---- inside ----------------------------------------------------------------------------------------------------
-
-    def _take(self, block: Block, rows: Rows) -> None:
-        writer = self._writing()
-        self._index.insert(block, len(rows), *writer.place)
-        writer.add(block, rows)
 
     def _blocks(self, stream: int | None = None) -> Table:
         self._check()

@@ -1,0 +1,128 @@
+"""``sample --merge`` and ``solve --from``: samples that were drawn before, put together, and solved from."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from saddleback.cli import progress
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from command_line import quietly
+
+    home = tmp_path_factory.mktemp("samples")
+    for seed in (0, 5):
+        assert quietly("sample", "queue", "--out", home / f"seed{seed}", "--seed", seed) == 0
+    assert quietly("sample", "queue", "--out", home / "longer", "--rounds", 2) == 0
+    return home
+
+
+def answer(run: Any, *arguments: Any) -> dict[str, Any]:
+    code, out, err = run(*arguments, "--json")
+    assert code == 0, err
+    return dict(json.loads(out))
+
+
+def test_runs_with_other_seeds_become_one_whatever_their_order(run: Any, folders: Path, tmp_path: Path) -> None:
+    a, b = folders / "seed0", folders / "seed5"
+    there = answer(run, "sample", "queue", "--merge", a, "--merge", b, "--out", tmp_path / "ab")
+    back = answer(run, "sample", "queue", "--merge", b, "--merge", a, "--out", tmp_path / "ba")
+    again = answer(run, "sample", "queue", "--merge", b, "--merge", a, "--out", tmp_path / "ba")  # an interrupted one
+    assert there["sha256"] == back["sha256"] == again["sha256"]
+    assert there["seeds"] == [0, 5] and there["samples"] == sum(part["samples"] for part in there["parts"])
+    assert run("sample", "queue", "--out", tmp_path / "ab", "--verify")[0] == 0
+
+
+def test_runs_with_the_same_seed_are_united(run: Any, folders: Path, tmp_path: Path) -> None:
+    a, longer = folders / "seed0", folders / "longer"
+    found = answer(run, "sample", "queue", "--merge", a, "--merge", longer, "--out", tmp_path / "both")
+    more = answer(run, "sample", "queue", "--out", tmp_path / "both", "--rounds", 2)
+    assert more["drawn_now"] == 0 and more["sha256"] == found["sha256"]  # and it can be continued
+    pooled = answer(
+        run, "sample", "queue", "--merge", tmp_path / "both", "--merge", folders / "seed5", "--out", tmp_path / "p"
+    )
+    code, _, err = run("sample", "queue", "--merge", tmp_path / "p", "--merge", a, "--out", tmp_path / "q")
+    assert pooled["seeds"] == [0, 5] and code == 2 and "seed 0" in err  # its samples are in the pool already
+
+
+def test_a_solve_from_samples_draws_only_its_certificate(run: Any, folders: Path, tmp_path: Path) -> None:
+    answer(run, "sample", "queue", "--merge", folders / "longer", "--merge", folders / "seed5", "--out", tmp_path / "p")
+    found = answer(run, "solve", "queue", "--from", tmp_path / "p", "--certificate-samples", 50_000, "--check")
+    proof = found["certificate"]
+    assert found["samples"] - proof["samples"] == 22 * 4 * 4096 * 3
+    low, high = proof["value"]
+    assert low <= found["exact"]["policy_value"] <= high if "policy_value" in found["exact"] else low < high
+    other = answer(run, "solve", "queue", "--from", tmp_path / "p", "--set", "limit=1", "--certificate-samples", 0)
+    assert other["constraints"][0]["threshold"] < found["constraints"][0]["threshold"]  # the samples do not know it
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--set", "capacity=12"], "fingerprint"),
+        (["--set", "arrival=.5"], "fingerprint.simulator"),
+        (["--set", "gamma=.9"], "fingerprint.gamma"),
+        (["--samples", 1000], "--samples"),
+        (["--epsilon", 1], "--epsilon"),
+        (["--certificate-samples", -1], "--certificate-samples"),
+    ],
+)
+def test_samples_of_something_else_are_refused(run: Any, folders: Path, arguments: list[Any], named: str) -> None:
+    code, _, err = run("solve", "queue", "--from", folders / "seed0", *arguments)
+    assert code == 2 and named in err and "Traceback" not in err
+
+
+def test_folders_that_do_not_go_together(run: Any, folders: Path, tmp_path: Path) -> None:
+    assert run("sample", "wireless", "--out", tmp_path / "w")[0] == 0
+    code, _, err = run(
+        "sample", "queue", "--merge", folders / "seed0", "--merge", tmp_path / "w", "--out", tmp_path / "x"
+    )
+    assert code == 2 and ("layout" in err or "fingerprint" in err)
+    code, _, err = run("sample", "queue", "--out", folders / "seed0", "--seed", 5)
+    assert code == 2 and "same seed" in err
+    code, _, err = run("solve", "queue", "--from", tmp_path)
+    assert code == 2 and "saddleback sample" in err
+    code, _, err = run("sample", "queue", "--merge", folders / "seed0", "--out", folders / "seed0")
+    assert code == 2 and "--out" in err
+
+
+def test_an_interrupt_says_how_to_go_on_and_the_result_is_the_same(tmp_path: Path) -> None:
+    base = [sys.executable, "-m", "saddleback"]
+    request = ["sample", "garnet", "--rounds", "40", "--json"]
+    whole = subprocess.run(
+        [*base, *request, "--out", "whole"], cwd=tmp_path, capture_output=True, timeout=120, check=True
+    )
+    process = subprocess.Popen([*base, *request, "--out", "run"], cwd=tmp_path, stderr=subprocess.PIPE)
+    while not list(tmp_path.glob("run/samples/*/*.npy")) and process.poll() is None:
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGINT)
+    err = process.communicate(timeout=60)[1].decode()
+    assert process.returncode == 130 and "saddleback resume" in err and "Traceback" not in err, err
+    done = subprocess.run(
+        [*base, "resume", "run", "--json"], cwd=tmp_path, capture_output=True, timeout=120, check=True
+    )
+    assert json.loads(done.stdout)["sha256"] == json.loads(whole.stdout)["sha256"]
+    assert json.loads(done.stdout)["drawn_now"] < json.loads(whole.stdout)["drawn_now"]  # nothing is paid for twice
+
+
+def test_a_log_gets_plain_lines_with_rate_failures_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    out, clock = io.StringIO(), iter([0.0] + [i / 4 for i in range(1, 60)])
+    monkeypatch.setattr(sys, "stderr", out)
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    lines = progress.LogLines(seconds=2.0)
+    for done in range(0, 1000, 100):
+        lines("samples to solve", done, 1000, failures=1)
+    written = out.getvalue().splitlines()
+    assert 2 <= len(written) < 10  # not every time
+    assert all("of 1,000" in line and "/s" in line and "s left" in line and "1 tried again" in line for line in written)
