@@ -1,14 +1,17 @@
 """What executors cost: against bare calls of the same simulator, with the same random streams, in this process or in two.
 
 A simulator that burns 1 ms of processor time a sample stands for those that need workers: two workers against two bare
-processes that share the blocks and send nothing back. The zoo's wireless simulator draws a block of 4,096 in about 0.15 ms, which
-is as light as they come: there the cost of checks, and of sending, shows. With 2 ms a block workers are worth their while.
+processes that share the blocks and send nothing back. The zoo's wireless simulator draws a block of 4,096 in about 0.15 ms,
+which is as light as they come: there the cost of checks, of sending and of the disk shows. With 2 ms a block workers are
+worth their while. A run that is kept on disk waits for the disk: its samples are synced before they are acknowledged.
 """
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection
@@ -17,7 +20,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.timing import Row, ratio
+from saddleback import solve
 from saddleback.blocks import Block, BlockSource, blocks_for
+from saddleback.durable import Durable
 from saddleback.executors import Joblib, Serial
 from saddleback.simulator import GenerativeModel, generator
 from saddleback.spaces import Actions, States
@@ -25,7 +30,14 @@ from saddleback.zoo import make
 
 
 def rows() -> list[Row]:
-    return [burning(), vectorised_serially(), vectorised_in_two_workers(), heavier_in_two_workers()]
+    return [
+        burning(),
+        vectorised_serially(),
+        vectorised_in_two_workers(),
+        heavier_in_two_workers(),
+        *kept_samples(),
+        kept_solve(),
+    ]
 
 
 def burn(states: States, actions: Actions, rng: np.random.Generator) -> States:
@@ -73,6 +85,40 @@ def heavier_in_two_workers() -> Row:
     measured = two_against_two(source, tasks(source, 5 * 4096))
     title = "vectorised, 2 ms a block: two workers / two bare processes"
     return Row(title, measured[0], 1.2, 1.05, *measured[1:])
+
+
+def kept_samples() -> list[Row]:
+    found = []
+    for what, times, rounds in (("wireless, 0.15 ms", 0, 5), ("vectorised, 2 ms", 20, 3)):
+        source = wireless(lambda sample, times=times: Repeated(sample, times) if times else sample)
+        blocks, memory = tasks(source, rounds * 4096), Serial()
+        with tempfile.TemporaryDirectory() as place:
+            names = itertools.count()
+
+            def kept(place=place, names=names, source=source, blocks=blocks) -> None:
+                with Durable(f"{place}/{next(names)}", {}, Serial()) as executor:
+                    use(executor, source, blocks)
+
+            measured = ratio(kept, lambda: use(memory, source, blocks), repeats=7)  # noqa: B023
+        found.append(Row(f"{what} a block: kept on disk / in memory", measured[0], 1.3, 1.1, *measured[1:]))
+    return found
+
+
+def kept_solve() -> Row:
+    """The whole way: sampling, solving and certifying, two million samples."""
+    instance = make("wireless")
+    budget = {"samples": 1_000_000, "certificate": 1_000_000}
+    with tempfile.TemporaryDirectory() as place:
+        names = itertools.count()
+
+        def kept() -> None:
+            with Durable(f"{place}/{next(names)}", {}) as executor:
+                solve(instance.problem, instance.simulator, **budget, executor=executor)
+
+        measured = ratio(kept, lambda: solve(instance.problem, instance.simulator, **budget), repeats=5)
+    return Row(
+        "wireless, 2·10⁶ samples, solved and certified: kept on disk / in memory", measured[0], 1.3, 1.1, *measured[1:]
+    )
 
 
 def two_against_two(source: BlockSource, blocks: list[Block]) -> tuple[float, float, float]:

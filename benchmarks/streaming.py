@@ -1,14 +1,13 @@
 """Solving from a store on disk against the same samples in memory; one thread.
 
 Points of R², 4 actions, d = 36 (Fourier features), 60 pairs, T = 50 batches of 100: 3·10⁵ samples, whose features take
-346 MB, which a buffer in memory evaluates at once and keeps, and a streamed one window by window. Both sides start without a feature evaluated: the buffer in memory from
-samples that are there, the streamed one from the store's folder. LS-MDVI and LS-PE read every sample once, LSTD all of them
+346 MB, which a buffer in memory evaluates at once and keeps, and a streamed one window by window. Both sides start without a
+feature evaluated: the buffer in memory from samples that are there, the streamed one from the store's folder. LS-MDVI and LS-PE read every sample once, LSTD all of them
 together. The store is in the page cache: what is measured is the way of reading, not the disk.
 """
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from pathlib import Path
 
@@ -117,10 +116,3 @@ def fill(folder: Path, problem: CMDP, design: Design, each: int) -> Samples:
     for block, draw in zip(blocks, drawn, strict=True):
         parts[block.pair].append(draw.next_states)
     return Samples([np.concatenate(part) for part in parts], None)
-
-
-if __name__ == "__main__":
-    found = rows()
-    for row in found:
-        print(f"{row.name}: {row.ratio:.2f} (floor {row.floor}), {row.seconds:.2f} s / {row.reference_seconds:.2f} s")
-    sys.exit(0 if all(row.passed for row in found) else 1)

@@ -39,16 +39,34 @@ def made(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
+def turn(tmp_path_factory):
     """One cluster at a time on this machine, however many processes the tests run in."""
     with (tmp_path_factory.getbasetemp().parent / "ray.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        store = 80 * 1024 * 1024
-        quiet = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
-        ray.init(address="local", num_cpus=4, object_store_memory=store, **quiet)
         yield
-        ray.shutdown()
+
+
+def test_buffers_share_a_cluster_of_their_own(made, turn):
+    """The first one starts it, the last one ends it, and neither keeps the other out."""
+    problem, _, design, store = made
+    value = MaxDifference(*np.random.default_rng(0).normal(size=(2, 9, 2)))
+    here = streamed_buffer(store, 0, problem, design, T, **LIMITS)
+    with ray_buffer(store.folder, 1, problem, design, T, actors=2, **LIMITS) as second:
+        with ray_buffer(store.folder, 0, problem, design, T, actors=2, **LIMITS) as first:
+            np.testing.assert_array_equal(first.expect(3, value), here.expect(3, value))
+        assert ray.is_initialized()
+        assert second.expect(3, value).shape == (27, 2)
+    assert not ray.is_initialized()
+
+
+@pytest.fixture(scope="module")
+def cluster(turn):
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    store = 80 * 1024 * 1024
+    quiet = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
+    ray.init(address="local", num_cpus=4, object_store_memory=store, **quiet)
+    yield
+    ray.shutdown()
 
 
 def solved(problem, buffer, solver):
