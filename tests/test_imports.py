@@ -48,7 +48,7 @@ ORDER: list[set[str]] = [
         "zoo",
     },
     {"certify", "allocation", "choices"},
-    {"durable", "fingerprint", "streamed"},
+    {"durable", "fingerprint", "memory", "streamed"},
     {"setup", "testing"},
     {"stationary", "targets", "a_priori", "from_store"},
     {"steering"},

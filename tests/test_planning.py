@@ -62,6 +62,16 @@ def test_more_accuracy_costs_more() -> None:
     assert asked(table, 0.3, feasibility="strict").likely > costs[1]
 
 
+def test_memory_is_that_of_the_way_recommended() -> None:
+    found = asked(random_table(1), 0.2)
+    assert found.recommended == "adaptive" and found.recommended_bytes == found.likely_bytes
+    assert found.likely_bytes < found.worst_bytes  # thousands of times the samples
+    assert asked(random_table(1), 0.05).likely_bytes > found.likely_bytes
+    other = dataclasses.replace(found, likely=None)
+    assert other.recommended == "worst-case" and other.recommended_bytes == found.worst_bytes
+    assert dataclasses.replace(other, worst=None).recommended_bytes is None
+
+
 def test_the_simulators_speed_is_measured() -> None:
     """A simulator that sleeps a microsecond a call is not taken for a fast one."""
     table = random_table(1)

@@ -8,6 +8,8 @@
 
 Σ δ_i = δ, so whatever round it stops in, what it shows holds with probability 1 − δ. Certificates are never reused: each is
 made of samples drawn after its policy was frozen. An unmet request is a status, with the best policy so far.
+
+Memory is checked before every round: a first one that would not fit is refused, a later one ends the run as it stands.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from saddleback.blocks import Executor
 from saddleback.budgeted import Progress, solve_budget
 from saddleback.certification import certified, derived_seed, guide_of
 from saddleback.certify import Certificate, expect
-from saddleback.errors import require
+from saddleback.errors import InputError, require
+from saddleback.memory import check, predict_run
 from saddleback.problem import CMDP
 from saddleback.simulator import GenerativeModel
 from saddleback.solution import Solution, Status
@@ -67,17 +70,24 @@ def solve_to_accuracy(
         if progress is not None:
             progress(f"round {len(rounds) + 1}: samples", simulator.num_queries - before, max_samples)
         held = rounds[-1].solution if rounds and rounds[-1].solution.prepared is not None else None
-        found = solve_budget(
-            problem,
-            simulator,
-            feasibility=feasibility,
-            samples=size,
-            delta=delta,
-            seed=seed,
-            grow=held,
-            executor=executor,
-            **parts,
-        )
+        try:
+            _check_memory(problem, simulator, size, rounds)
+            found = solve_budget(
+                problem,
+                simulator,
+                feasibility=feasibility,
+                samples=size,
+                delta=delta,
+                seed=seed,
+                grow=held,
+                executor=executor,
+                **parts,
+            )
+        except InputError as full:
+            if full.name != "memory" or not rounds:
+                raise
+            room = f"the memory that a larger round may take, {full.value}"
+            return _unmet(rounds, simulator.num_queries - before, epsilon, delta, room, "memory")
         left = max_samples - (simulator.num_queries - before)
         drawn = 1 + sum(r.proved for r in rounds)
         level, allowed = delta / (drawn * (drawn + 1)), epsilon if feasibility == "relaxed" else 0.0
@@ -104,7 +114,17 @@ def solve_to_accuracy(
         wanted = math.ceil(size * _growth(rounds, epsilon))
         size = min(wanted, (left + size) // 2)  # the buffers grow by size − what they hold; the certificate takes size
         if size < _LEAST_GROWTH * rounds[-1].size and size < wanted:
-            return _unmet(rounds, simulator.num_queries - before, epsilon, delta, max_samples)
+            calls = f"{max_samples:,} simulator calls"
+            return _unmet(rounds, simulator.num_queries - before, epsilon, delta, calls, "samples")
+
+
+def _check_memory(problem: CMDP, simulator: GenerativeModel, size: int, rounds: list[_Round]) -> None:
+    """A round is a solve and a certificate of the same size, while the earlier ones are held."""
+    earlier = sum(r.size for r in rounds)
+    check(
+        predict_run(problem, size, certificate=size, num_signals=simulator.num_signals, earlier=earlier),
+        2 * size,
+    )
 
 
 def _first_size(problem: CMDP) -> int:
@@ -161,15 +181,12 @@ def _met(rounds: list[_Round], total: int, epsilon: float, delta: float) -> Solu
     return _with_total(done, rounds, total, epsilon, delta)
 
 
-def _unmet(rounds: list[_Round], total: int, epsilon: float, delta: float, most: int) -> Solution:
+def _unmet(rounds: list[_Round], total: int, epsilon: float, delta: float, limit: str, more: str) -> Solution:
     best = min(rounds, key=lambda r: (not r.proved, r.error, -r.size))
     found = best.solution
     proved = best.proved and math.isfinite(best.error)
     shown = f"the best that was proved is {best.error:.4g}" if proved else "nothing was proved"
-    message = (
-        f"an accuracy of {epsilon:g} was not proved within {most:,} simulator calls: {shown}; allow more samples "
-        "or ask for less"
-    )
+    message = f"an accuracy of {epsilon:g} was not proved within {limit}: {shown}; allow more {more} or ask for less"
     if found.mixture is not None:
         found = dataclasses.replace(found, status=Status.BUDGET_EXHAUSTED, message=message)
     return _with_total(found, rounds, total, epsilon, delta)

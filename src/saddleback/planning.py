@@ -23,9 +23,10 @@ from saddleback.certification import guide_of
 from saddleback.certify import Certificate, Guide, expect
 from saddleback.design import Design
 from saddleback.errors import InputError, require
+from saddleback.memory import Lot, predict, predict_run
 from saddleback.problem import CMDP
 from saddleback.setup import Prepared
-from saddleback.simulator import GenerativeModel, Stream, generator
+from saddleback.simulator import BLOCK, GenerativeModel, Stream, generator
 from saddleback.slater import Slater, estimate_slater
 from saddleback.solution import Solution
 from saddleback.solving import solve
@@ -41,14 +42,14 @@ _BATCHES, _BATCH = 4, 1024
 _ROUNDS = 2.0  # what the rounds before the last cost, and what the forecast misses
 _ROOM = 1.5
 _MOST = 1e13
-_BYTES = 8 * 3 / 2  # of a simulator call, half of which are kept: as drawn, cut, and with its position
 
 
 @dataclass(frozen=True)
 class Forecast:
     """Costs in simulator calls; None, with the reason, where there is no number. Units are the user's, ``slater``'s utilities.
 
-    ``pilot_error`` is the accuracy that the pilot, a relaxed solve, has proved by itself, None if none.
+    ``pilot_error`` is the accuracy that the pilot, a relaxed solve, has proved by itself, None if none. ``likely_bytes`` and
+    ``worst_bytes`` are predicted peaks (:mod:`saddleback.memory`).
     """
 
     solution: Solution
@@ -64,6 +65,8 @@ class Forecast:
     likely: int | None = None
     why_no_worst: str = ""
     why_no_likely: str = ""
+    likely_bytes: int | None = None
+    worst_bytes: int | None = None
 
     @property
     def recommended(self) -> str:
@@ -73,9 +76,9 @@ class Forecast:
         return min(known, key=lambda name: known[name]) if known else "neither"
 
     @property
-    def likely_bytes(self) -> int | None:
-        """Memory of the adaptive run."""
-        return None if self.likely is None else int(_BYTES * self.likely)
+    def recommended_bytes(self) -> int | None:
+        """The peak memory of the way that is recommended."""
+        return {"adaptive": self.likely_bytes, "worst-case": self.worst_bytes}.get(self.recommended)
 
 
 def forecast(
@@ -141,7 +144,24 @@ def forecast(
         likely,
         why_no_worst,
         why_no_likely,
+        None if likely is None else _likely_bytes(problem, simulator, likely),
+        None if worst is None else _worst_bytes(parts.problem, simulator, worst),
     )
+
+
+def _likely_bytes(problem: CMDP, simulator: GenerativeModel, likely: int) -> int:
+    """Peak memory of the last round, with the rounds before it still held."""
+    last = int(likely / (2 * _ROUNDS))
+    signals = simulator.num_signals
+    return predict_run(problem, last, certificate=last, num_signals=signals, earlier=last // 2).peak
+
+
+def _worst_bytes(problem: CMDP, simulator: GenerativeModel, worst: Plan) -> int:
+    """Peak memory of a solve with the plan's buffers, the same for every pair."""
+    c, lots = worst.num_pairs, []
+    for T, M in (worst.solver, worst.evaluation):
+        lots.append(Lot(c * T * M, T, c * math.ceil(T * M / BLOCK), T * M > BLOCK))
+    return predict(problem, c, *lots, num_signals=simulator.num_signals).peak
 
 
 def _pilot_size(problem: CMDP) -> int:

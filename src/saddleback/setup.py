@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,12 +23,13 @@ from saddleback.choices import Choices, parts_of, usual_allocation
 from saddleback.design import Design
 from saddleback.errors import InputError, require
 from saddleback.framework import Oracle, SolveRewards
+from saddleback.memory import Lot, check, predict, predict_run
 from saddleback.oracles import Evaluator, InteractiveSolver, Interval, Solver
 from saddleback.policy import GreedyPolicy, Policy, as_table
 from saddleback.problem import CMDP
 from saddleback.simulator import GenerativeModel, Sampler, Stream, generator
 from saddleback.solvers.plug_in import fixed_point
-from saddleback.spaces import Array, BoxStates
+from saddleback.spaces import Array
 
 _TABLE_STATES = 200_000  # finite problems up to this size keep policies as action tables, so that equal ones are merged
 
@@ -49,6 +49,8 @@ class Prepared:
     names: dict[str, str]
     remarks: tuple[str, ...]
     resolution: int | None
+    hints: tuple[Buffer, ...] | None = None
+    """Smaller buffers in memory that guide a certificate where the samples themselves are elsewhere."""
 
     def interval(self, policy: Policy, confidence: float) -> Interval:
         """The evaluator's measured limits for one policy."""
@@ -114,6 +116,8 @@ def prepare(
     """
     problem, names, solver, evaluator, designer = parts_of(problem, choices)
     allocation = choices.allocation or usual_allocation(choices.mode, names["design"] == "full")
+    if held is None:
+        check(predict_run(problem, 0), 0)  # the features of the design's candidates
     design: Design = designer.design(problem) if held is None else held.design
     interactive = isinstance(solver, InteractiveSolver)
     remarks = list(solver.remarks(problem)) if hasattr(solver, "remarks") else []
@@ -129,7 +133,9 @@ def prepare(
     }
     own_T, own_counts = batches_and_counts(problem, design, shares[0], **rule)
     T, counts = batches_and_counts(problem, design, shares[1], **rule)
-    _check_memory(problem, int(own_counts.sum() + counts.sum()))
+    own_lot, lot = Lot.of(own_counts, own_T), Lot.of(counts, T if getattr(evaluator, "uses_batches", True) else 1)
+    own_lot, lot = Lot() if interactive else own_lot, Lot() if choices.buffers == 1 and not interactive else lot
+    _check_memory(problem, design, model, own_lot, lot, held)
     if interactive:
         resolution = choices.resolution or 20
         sampler = Sampler(model, seed, limit=samples - int(counts.sum()))
@@ -214,18 +220,13 @@ def _shares(samples: int, choices: Choices, interactive: bool) -> tuple[int, int
     return samples // 4, samples - samples // 4
 
 
-def _check_memory(problem: CMDP, samples: int) -> None:
+def _check_memory(
+    problem: CMDP, design: Design, model: GenerativeModel, solver: Lot, evaluation: Lot, held: Prepared | None
+) -> None:
     """Refuse a run whose samples would not fit, before the first of them is drawn."""
-    dim = problem.states.dim if isinstance(problem.states, BoxStates) else 1
-    needed = samples * 8 * (2 * dim + 1)  # as drawn, and cut into batches with their positions
-    available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    require(
-        needed <= 0.8 * available,
-        "samples",
-        f"must fit in memory ({available / 1e9:.3g} GB in all)",
-        f"{samples:,} samples, about {needed / 1e9:.3g} GB",
-        "draw fewer",
-    )
+    earlier = 0 if held is None else held.evaluation_buffer.num_samples
+    needed = predict(problem, design.size, solver, evaluation, num_signals=model.num_signals, earlier=earlier)
+    check(needed, solver.samples + evaluation.samples)
 
 
 def _canonical(problem: CMDP, policy: Policy) -> Policy:

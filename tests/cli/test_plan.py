@@ -26,6 +26,8 @@ def test_plan_json(run: Call, feasibility: str) -> None:
     assert worst["samples"] > 1000 * adaptive["samples"] > 0
     assert worst["seconds"] == pytest.approx(worst["samples"] * answer["simulator"]["seconds_per_call"])
     assert answer["recommended"] == "adaptive"
+    assert worst["bytes"] > answer["recommended_bytes"] == adaptive["bytes"] > 12_000_000
+    assert worst["stored_bytes"] > 0
 
 
 def test_the_command_it_recommends_runs(run: Call) -> None:

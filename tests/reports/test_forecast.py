@@ -52,3 +52,10 @@ def test_other_recommendations() -> None:
     assert "ask for less accuracy" in text and "by itself proves no accuracy" in text
     strict = dataclasses.replace(FOUND, feasibility="strict")
     assert "if ζ is not below its range" in words(printed(print_forecast, strict, "x"))
+
+
+def test_a_plan_beyond_the_memory_there_is_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "more memory than there is" not in words(printed(print_forecast, FOUND, "x"))
+    monkeypatch.setenv("SADDLEBACK_MEMORY", "13MB")
+    text = words(printed(print_forecast, FOUND, "x"))
+    assert "It takes more memory than there is" in text and "13 MB (SADDLEBACK_MEMORY)" in text

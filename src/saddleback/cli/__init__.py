@@ -51,18 +51,23 @@ def main(arguments: list[str] | None = None) -> None:
     """Entry point: errors become one message and an exit code, never a traceback."""
     try:
         app(arguments)
+        return
     except SaddlebackError as error:
         _say(str(error))
         sys.exit(error.exit_code)
     except MemoryError:
-        _say("the memory does not suffice; use a smaller problem or fewer samples, or sample into a folder.")
-        sys.exit(5)
+        pass  # said below, when the exception has let go of what the run held: there is memory for it then
     except OSError as error:  # of a file that is not ours to name better, such as a closed standard output
         _say(f"the system refused: {error}; check the disk, the permissions and the names.")
         sys.exit(5)
     except KeyboardInterrupt:
         Console(stderr=True).print("interrupted")
         sys.exit(130)
+    sys.stderr.write(
+        "error: the memory does not suffice; use a smaller problem or fewer samples, or sample into a folder. What was "
+        "drawn for --out is kept, and `saddleback resume` goes on from there.\n"
+    )
+    sys.exit(5)
 
 
 def _say(text: str) -> None:

@@ -90,7 +90,8 @@ def _json(found: Forecast, command: str) -> dict[str, Any]:
         if worst is None
         else {
             "samples": worst.samples,
-            "bytes": worst.bytes,
+            "bytes": found.worst_bytes,
+            "stored_bytes": worst.bytes,
             "seconds": worst.seconds,
             "label": worst.label,
             "solver": worst.solver._asdict(),
@@ -108,5 +109,6 @@ def _json(found: Forecast, command: str) -> dict[str, Any]:
             "label": "heuristic",
         },
         "recommended": found.recommended,
+        "recommended_bytes": found.recommended_bytes,
         "command": command if found.recommended == "adaptive" else None,
     }

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
+from saddleback.memory import limit
 from saddleback.planning import AFFORDABLE, Forecast
 from saddleback.reports.tables import add_row, empty_table, number
 
@@ -39,6 +40,11 @@ def print_forecast(console: Console, found: Forecast, command: str) -> None:
     console.print(_advice(found))
     if found.recommended == "adaptive":
         console.print(f"    {escape(command)}", soft_wrap=True, highlight=False)
+    if (needed := found.recommended_bytes) is not None and needed > (room := limit()).bytes:
+        console.print(
+            f"It takes more memory than there is, {size(needed)} of {size(room.bytes)} ({room.source}): ask for less accuracy, "
+            "or draw samples into a folder with `saddleback sample` and solve from there."
+        )
 
 
 def roughly(count: int) -> str:
@@ -71,7 +77,14 @@ def _table(found: Forecast) -> RichTable:
         add_row(table, "worst case", "–", "–", "–", "")
     else:
         sure = worst.label + (", if ζ is not below its range" if found.feasibility == "strict" else "")
-        add_row(table, "worst case", roughly(worst.samples), duration(worst.seconds or 0.0), size(worst.bytes), sure)
+        add_row(
+            table,
+            "worst case",
+            roughly(worst.samples),
+            duration(worst.seconds or 0.0),
+            size(found.worst_bytes or 0),
+            sure,
+        )
     if likely is None or memory is None:
         add_row(table, "adaptive run", "–", "–", "–", "")
     else:
