@@ -9,6 +9,7 @@ import math
 import struct
 import zipfile
 import zlib
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +40,18 @@ def arrays_in(path: Path) -> dict[str, np.ndarray]:
     return out
 
 
+@lru_cache(1000)
+def _header(text: bytes) -> dict[str, Any]:
+    return ast.literal_eval(text.decode("latin1").strip())
+
+
 def array_in(data: bytes) -> np.ndarray:
     """An array file of numbers or text."""
     agree(data[:6] == b"\x93NUMPY", "no array file")
     size, start = (
         (struct.unpack_from("<H", data, 8)[0], 10) if data[6] == 1 else (struct.unpack_from("<I", data, 8)[0], 12)
     )
-    fields = ast.literal_eval(data[start : start + size].decode("latin1").strip())
+    fields = _header(data[start : start + size])
     dtype = np.dtype([tuple(x) for x in fields["descr"]] if isinstance(fields["descr"], list) else fields["descr"])
     agree(not dtype.hasobject, "objects")
     body = data[start + size :]

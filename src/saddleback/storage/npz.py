@@ -32,6 +32,7 @@ from saddleback.storage.json_file import plain, short
 BUDGET = 8 * 10**9
 """Bytes of arrays that a file may hold unless the caller says otherwise."""
 
+_PIECE = 1 << 20
 _AGAIN = "write it again with numpy.savez"
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # what numpy.savez and savez_compressed write
 
@@ -110,23 +111,36 @@ class _Member:
 
     def read(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
         try:
-            with warnings.catch_warnings(action="error"):  # numpy warns about headers of Python 2
-                with archive.open(info) as stream:
-                    self._check_header(stream, info.file_size)
-                with archive.open(info) as stream:
-                    x = np.lib.format.read_array(stream, allow_pickle=False)
-            return self._converted(x)
+            # As errors: numpy warns about headers of Python 2.
+            with warnings.catch_warnings(action="error"), archive.open(info) as stream:
+                shape, fortran, dtype = self._header(stream, info.file_size)
+                x = np.empty(math.prod(shape), dtype)
+                self._fill(x, stream)
+            return self._converted(x.reshape(shape[::-1]).T if fortran else x.reshape(shape))
         except (SaddlebackError, MemoryError, OSError):
             raise
         except Exception as error:  # so can a malformed header
             self.refuse("must be a readable array", _said(error), _AGAIN)
 
-    def _check_header(self, stream: IO[bytes], file_size: int) -> None:
+    def _fill(self, x: NDArray[Any], stream: IO[bytes]) -> None:
+        """Read all there is into ``x``; at the end of a member its checksum is compared."""
+        rest = memoryview(x.view(np.uint8)) if x.size else memoryview(b"")
+        while rest:
+            piece = stream.read(min(len(rest), _PIECE))
+            if not piece:
+                self.refuse("must hold all bytes of its shape", f"{len(rest):,} too few", _AGAIN)
+            rest[: len(piece)] = piece
+            rest = rest[len(piece) :]
+        if stream.read(1):
+            self.refuse("must hold the bytes of its shape", "more of them", _AGAIN)
+
+    def _header(self, stream: IO[bytes], file_size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+        """Shape, whether the first axis runs fastest, and type, once they are known to be what the array should have."""
         version = np.lib.format.read_magic(stream)
         if version == (1, 0):
-            shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+            shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
         elif version == (2, 0):
-            shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+            shape, fortran, dtype = np.lib.format.read_array_header_2_0(stream)
         else:
             self.refuse("must be an array file of version 1.0 or 2.0", version, _AGAIN)
         if dtype.hasobject:
@@ -146,6 +160,7 @@ class _Member:
         size, declared = file_size - stream.tell(), math.prod(shape) * itemsize
         if size != declared:
             self.refuse(f"must hold the {declared:,} bytes of its shape {shape}", f"{size:,} bytes", _AGAIN)
+        return shape, fortran, dtype
 
     def _converted(self, x: NDArray[Any]) -> NDArray[Any]:
         if self.spec.kind == "text":
