@@ -13,6 +13,7 @@ from command_line import arrays
 
 from helpers import random_table
 from saddleback.cli import solve as solve_verb
+from saddleback.storage.work_folder import begin_work
 
 QUICK = ["--samples", "40000"]
 
@@ -128,6 +129,14 @@ def test_infeasible_adds_max_slack(run, tmp_path):
         (["solve", "garnet", "--feasibility", "maybe"], "feasibility"),
         (["exact", "hard-instance", "--set", "dim=40"], "no table"),
         (["frobnicate"], "frobnicate"),
+        (["solve", "garnet", "--set", "states=1000000000"], "must give a table of at most 4 GiB"),
+        (["solve", "garnet", "--set", "states=1" + 80 * "0"], "must give a table of at most 4 GiB"),
+        (["solve", "garnet", "--set", "states=1" + 400 * "0"], "at most 100 printable characters"),
+        (["solve", "garnet", "--set", "seed=\x1b[2J"], "printable characters"),
+        (["solve", "garnet", "--set", "=4"], "name=value"),
+        (["frontier", "wireless", "--samples", "20000", "--points", "1" + 20 * "0"], "must be at most 10,000"),
+        (["solve", "garnet", "--delta", "nan", "--out", "run"], "options.parts.delta` must be a finite number"),
+        (["solve", "garnet", "--iterations", "1" + 30 * "0", "--out", "run"], "iterations` must be an int64"),
         (["solve", "hard-instance", "--set", "threshold=9"], "threshold"),
     ],
 )
@@ -199,3 +208,41 @@ def test_a_read_only_folder_is_an_io_fault(run, tmp_path):
     code, out, err = run("solve", "queue", *QUICK, "--out", tmp_path / "closed" / "run")
     assert (code, out) == (5, "")
     assert "read-only" in err
+
+
+ODD_REQUESTS = {
+    "no budget": lambda r: r["options"].pop("budget"),
+    "another option": lambda r: r["options"]["parts"].update(extra=1),
+    "text for a number": lambda r: r["options"]["budget"].update(samples="many"),
+    "a seed below zero": lambda r: r["options"]["parts"].update(seed=-1),
+    "another verb": lambda r: r.update(verb="delete"),
+    "a huge problem": lambda r: r.update(settings=["states=1000000000"]),
+    "a huge number": lambda r: r["options"]["budget"].update(samples=10**300),
+    "a nameless setting": lambda r: r.update(settings=["=\x1b[2J"]),
+    "another problem": lambda r: r.update(target="/etc/passwd"),
+}
+
+
+@pytest.mark.parametrize("change", ODD_REQUESTS)
+def test_a_strangers_request_is_refused_before_anything_is_drawn(run, tmp_path, change):
+    """One that is as it should be is carried out, from the same folder."""
+    place, folder = tmp_path / "run", tmp_path / "run.work"
+    parts = {"feasibility": "relaxed", "mode": "default", "delta": 0.05, "seed": 0, "buffers": 2, "iterations": 1000}
+    parts |= dict.fromkeys(("dual", "solver", "evaluator", "design", "allocation", "error", "batch_size"))
+    options = {"budget": {"samples": 20_000, "certificate": 20_000}, "parts": {**parts, "resolution": -1}}
+    begin_work(place, "solve", "queue", [], options)
+    good = (folder / "request.json").read_text()
+    request = json.loads(good)
+    ODD_REQUESTS[change](request)
+    (folder / "request.json").write_text(json.dumps(request))
+    code, out, err = run("resume", place)
+    assert (code, out) == (2, "") and err.startswith("error: ") and err.count("\n") == 1 and "\x1b" not in err
+    assert sorted(p.name for p in tmp_path.rglob("*") if p.is_file()) in (["request.json"], [])
+    if folder.is_dir():
+        (folder / "request.json").write_text(good)
+        assert run("resume", place)[0] == 0
+
+
+def test_a_number_too_long_for_a_file_name_is_an_io_fault(run, tmp_path):
+    code, _, err = run("solve", "queue", *QUICK, "--seed", "1" + 300 * "0", "--out", tmp_path / "run")
+    assert code == 5 and "File name too long" in err
