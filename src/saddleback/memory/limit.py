@@ -72,8 +72,8 @@ def check(needed: Prediction, samples: int, within: Limit | None = None) -> None
         "memory",
         f"must hold the run, about {spelled(needed.peak)} for {samples:,} samples",
         value,
-        f"draw fewer, such as {fewer}; or draw them into a folder with `saddleback sample --out` and solve from there, "
-        f"where they are read in pieces; or set {LIMIT_VARIABLE}",
+        f"draw fewer, such as {fewer}; or use `saddleback sample --out` and `saddleback solve --from`, which reads them in "
+        f"pieces; or set {LIMIT_VARIABLE}",
     )
 
 

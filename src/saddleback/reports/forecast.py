@@ -43,7 +43,7 @@ def print_forecast(console: Console, found: Forecast, command: str) -> None:
     if (needed := found.recommended_bytes) is not None and needed > (room := limit()).bytes:
         console.print(
             f"It takes more memory than there is, {size(needed)} of {size(room.bytes)} ({room.source}): ask for less accuracy, "
-            "or draw samples into a folder with `saddleback sample` and solve from there."
+            "or use `saddleback sample --out` and `saddleback solve --from`, which reads samples in pieces."
         )
 
 
