@@ -4,8 +4,10 @@ One cluster serves the module; a test that kills the second node adds another fo
 """
 
 import fcntl
+import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -118,6 +120,30 @@ def test_samples_and_solutions_are_those_of_one_process(cluster, second, tmp_pat
             for buffer in (parts.solver_buffer, parts.evaluation_buffer):
                 buffer.close()
     assert found[0] == found[1]
+
+
+def test_the_command_line_finds_the_cluster(cluster, second, tmp_path):
+    """By the environment: it is a job of that cluster, and starts none of its own."""
+    hashes, before = [], {n["NodeID"] for n in ray.nodes()}
+    for where in (["--workers", "1"], ["--workers", "2", "--executor", "ray"]):
+        run = [
+            sys.executable,
+            "-m",
+            "saddleback",
+            "sample",
+            "queue",
+            "--out",
+            str(tmp_path / where[-1]),
+            "--json",
+            *where,
+        ]
+        environment = os.environ | {"RAY_ADDRESS": cluster.address}
+        done = subprocess.run(run, env=environment, capture_output=True, text=True, check=False, timeout=100)
+        assert done.returncode == 0, done.stderr
+        hashes.append(json.loads(done.stdout)["sha256"])
+    assert hashes[0] == hashes[1]
+    assert {n["NodeID"] for n in ray.nodes()} == before
+    assert len(ray._private.state.jobs()) >= 2, "the command was a job of this cluster"
 
 
 def kill(cluster, node, hosts=None):

@@ -22,7 +22,7 @@ _users: set[int] = set()  # of a connection that was made here
 
 
 class Connection:
-    """``ray`` is the module, connected; ``num_cpus`` is for a cluster that has to be started."""
+    """``ray`` is the module, connected to ``address`` (None: what ``RAY_ADDRESS`` says) or to a cluster of ``num_cpus`` here."""
 
     def __init__(self, name: str, address: str | None, num_cpus: int | None):
         try:
@@ -35,6 +35,7 @@ class Connection:
                 return  # the program's own
         else:
             _users.clear()
+            address = address or os.environ.get("RAY_ADDRESS")
             quiet = {"log_to_driver": False, "logging_level": "WARNING"}
             if address is None:
                 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a private cluster tells nobody

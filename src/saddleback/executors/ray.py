@@ -39,7 +39,7 @@ class Ray:
     """At most ``workers`` tasks at a time (None: as many as the cluster has cores).
 
     ``address`` names a cluster ("auto": the one on this machine). Without it the one this program is connected to is used,
-    or a local one is started and shut down again by :meth:`close`, the end of a ``with`` block or the end of the program.
+    or that of the environment's ``RAY_ADDRESS``, or a local one is started and shut down again by :meth:`close`, the end of a ``with`` block or the end of the program.
     ``options`` go to Ray with every task or actor, such as ``{"num_gpus": 1}``. The rest is as for ``Joblib``.
     """
 

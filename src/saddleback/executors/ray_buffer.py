@@ -58,8 +58,8 @@ class Host:
 class Hosts:
     """One actor for each of ``makes``; ``options`` go to Ray, one mapping for each actor.
 
-    ``address`` names a cluster. Without it the one this program is connected to is used, or a local one is started, and shut
-    down by :meth:`close` or the end of the program. Unless ``options`` say so actors reserve no core, or two buffers that
+    ``address`` names a cluster. Without it the one this program is connected to is used, or that of ``RAY_ADDRESS``, or a
+    local one is started, and shut down by :meth:`close` or the end of the program. Unless ``options`` say so actors reserve no core, or two buffers that
     are asked in turn would keep each other out; they take the nodes in turn. One that has no place within ``patience``
     seconds is an error; one that takes more than ``timeout`` over an answer (None: any time) is taken for lost.
     """
