@@ -1,7 +1,12 @@
 """What samples are samples of: the simulator, features, signals, discount, start and version, as a few short hashes.
 
-The simulator is known by its answers: a handful of pairs is drawn with a key of its own, twice, and the answers hashed. A
-simulator that ignores its seed is found out here. These calls are checks: they are counted apart and never stored.
+The simulator is known by its answers: a handful of pairs is drawn with keys of their own, twice, and the answers hashed.
+
+    forward:    q₁ q₂ … q₈        eight questions of eight pairs each
+    backward:   q₈ … q₂ q₁        with the same keys
+
+A simulator that ignores its seed is found out here, and so is one that remembers earlier calls, since every question has
+another history on the way back. These calls are checks: they are counted apart and never stored.
 """
 
 from __future__ import annotations
@@ -14,10 +19,10 @@ import numpy as np
 from saddleback._version import __version__
 from saddleback.errors import SimulatorError
 from saddleback.problem import CMDP
-from saddleback.simulator import GenerativeModel, Stream, generator
-from saddleback.spaces import BoxStates
+from saddleback.simulator import Draw, GenerativeModel, Stream, generator
+from saddleback.spaces import Actions, BoxStates, States
 
-_PROBES = 64
+_PROBES, _QUESTIONS = 64, 8
 CHECK_CALLS = 2 * _PROBES
 """Simulator calls that a fingerprint costs."""
 
@@ -30,17 +35,7 @@ def fingerprint_of(problem: CMDP, model: GenerativeModel) -> dict[str, Any]:
     states, actions = problem.pairs()
     chosen = generator(0, Stream.DESIGN, 0, 0).integers(0, len(actions), _PROBES)
     states, actions = np.asarray(states)[chosen], np.asarray(actions)[chosen]
-    key = (0, int(Stream.DESIGN), 1, 0)
-    before = model.num_queries
-    first, again = (model.sample(states, actions, generator(*key), key) for _ in range(2))
-    model.num_queries = before  # checks are counted apart
-    same = np.array_equal(first.next_states, again.next_states)
-    if first.signals is not None and again.signals is not None:
-        same = same and np.array_equal(first.signals, again.signals)
-    if not same:
-        at = int(np.argmax(np.any(np.atleast_2d((first.next_states != again.next_states).T), axis=0)))
-        problem_text = "gave different answers to the same question with the same seed, so a run cannot be repeated"
-        raise SimulatorError(problem_text, state=states[at], action=actions[at], key=key, index=at)
+    answers = _answers(model, states, actions)
     features = None if problem.features is None else problem.features.at(states, actions)
     space = problem.states
     return {
@@ -48,11 +43,36 @@ def fingerprint_of(problem: CMDP, model: GenerativeModel) -> dict[str, Any]:
         "gamma": problem.gamma,
         "num_actions": problem.num_actions,
         "states": [space.low.tolist(), space.high.tolist()] if isinstance(space, BoxStates) else space.num,
-        "simulator": _digest(first.next_states, first.signals),
+        "simulator": _digest(*(array for answer in answers for array in answer)),
         "features": _digest(features),
         "signals": _digest(np.nan_to_num(problem.utilities(states, actions), nan=-1.0)),
         "start": _digest(np.asarray(problem.start.states), problem.start.weights),
     }
+
+
+def _answers(model: GenerativeModel, states: States, actions: Actions) -> list[Draw]:
+    """Every question's answer, which must be the same in both orders."""
+    parts = np.array_split(np.arange(_PROBES), _QUESTIONS)
+    keys = [(0, int(Stream.DESIGN), 1, i) for i in range(_QUESTIONS)]
+
+    def ask(i: int) -> Draw:
+        return model.sample(states[parts[i]], actions[parts[i]], generator(*keys[i]), keys[i])
+
+    before = model.num_queries
+    forward = [ask(i) for i in range(_QUESTIONS)]
+    backward = [ask(i) for i in reversed(range(_QUESTIONS))][::-1]
+    model.num_queries = before  # checks are counted apart
+    for i, (one, other) in enumerate(zip(forward, backward, strict=True)):
+        for x, y in zip(one, other, strict=True):
+            if x is not None and y is not None and not np.array_equal(x, y):
+                at = int(np.argwhere(x != y)[0][0])
+                said = (
+                    "gave different answers to the same question with the same seed, so a run cannot be repeated: it ignores "
+                    "its random generator or remembers earlier calls"
+                )
+                state, action = states[parts[i][at]], actions[parts[i][at]]
+                raise SimulatorError(said, state=state, action=action, key=keys[i], index=at)
+    return forward
 
 
 def _digest(*arrays: Any) -> str:

@@ -219,7 +219,7 @@ ODD_REQUESTS = {
     "a huge problem": lambda r: r.update(settings=["states=1000000000"]),
     "a huge number": lambda r: r["options"]["budget"].update(samples=10**300),
     "a nameless setting": lambda r: r.update(settings=["=\x1b[2J"]),
-    "another problem": lambda r: r.update(target="/etc/passwd"),
+    "another problem": lambda r: r.update(target="../secrets"),
 }
 
 

@@ -15,6 +15,7 @@ from saddleback import BoxStates, Constraint, FeatureFunction, FiniteStates, Gen
 from saddleback.durable import Durable
 from saddleback.errors import SimulatorError
 from saddleback.executors import Joblib, Serial, check_determinism
+from saddleback.fingerprint import fingerprint_of
 from saddleback.problem import CMDP
 
 SEED, KEY = 7, (7, 0, faulty.PAIR, 0)
@@ -138,6 +139,7 @@ def test_one_that_ignores_its_seed_is_found_out_at_a_stated_cost() -> None:
     found = check_determinism(source, blocks)
     assert not found.reproducible and found.check_calls == 80 and source.model.num_queries == 0
     assert "not reproducible" in str(found) and str(found.key) in str(found)
+    refused_at_the_start(faulty.ignores_its_seed)
     good = check_determinism(faulty.source(faulty.uniform), faulty.blocks(60_000), share=0.01)
     assert good.reproducible and good.num_blocks == 3  # of 270
 
@@ -146,6 +148,17 @@ def test_one_that_remembers_is_found_out_by_the_other_order() -> None:
     assert not check_determinism(faulty.source(faulty.RemembersLast()), faulty.blocks()).reproducible
     assert not check_determinism(faulty.source(faulty.Remembers()), faulty.blocks()).reproducible
     assert check_determinism(faulty.source(faulty.uniform), faulty.blocks()).reproducible
+    refused_at_the_start(faulty.RemembersLast())
+    refused_at_the_start(faulty.Remembers())
+
+
+def refused_at_the_start(simulator: Any) -> None:
+    """A run that keeps its samples asks before it draws them; these calls are not on the meter."""
+    model = GenerativeModel(simulator, FiniteStates(faulty.S))
+    with pytest.raises(SimulatorError, match="different answers to the same question with the same seed") as caught:
+        fingerprint_of(faulty.problem(), model)
+    assert caught.value.key is not None and model.num_queries == 0
+    assert fingerprint_of(faulty.problem(), GenerativeModel(faulty.uniform, FiniteStates(faulty.S)))["gamma"] == 0.8
 
 
 class Mutates:

@@ -124,7 +124,7 @@ class _Member:
 
     def _fill(self, x: NDArray[Any], stream: IO[bytes]) -> None:
         """Read all there is into ``x``; at the end of a member its checksum is compared."""
-        rest = memoryview(x.view(np.uint8)) if x.size else memoryview(b"")
+        rest = memoryview(x.view(np.uint8)) if x.size else memoryview(b"")  # type: ignore[arg-type]
         while rest:
             piece = stream.read(min(len(rest), _PIECE))
             if not piece:
