@@ -104,7 +104,7 @@ def test_an_interrupt_says_how_to_go_on_and_the_result_is_the_same(tmp_path: Pat
         [*base, *request, "--out", "whole"], cwd=tmp_path, capture_output=True, timeout=120, check=True
     )
     process = subprocess.Popen([*base, *request, "--out", "run"], cwd=tmp_path, stderr=subprocess.PIPE)
-    while not list(tmp_path.glob("run/samples/*/*.npy")) and process.poll() is None:
+    while not any(f.stat().st_size for f in tmp_path.glob("run/samples/*/manifest.jsonl")) and process.poll() is None:
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGINT)
     err = process.communicate(timeout=60)[1].decode()

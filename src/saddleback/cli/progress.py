@@ -76,7 +76,8 @@ class LogLines:
             words += [f"{rate:,.0f}/s", f"{(total - done) / rate:,.0f} s left"]
         if failures:
             words.append(f"{failures} tried again")
-        print(", ".join(words), file=sys.stderr, flush=True)
+        sys.stderr.write(", ".join(words) + "\n")
+        sys.stderr.flush()
 
 
 class _Pace:

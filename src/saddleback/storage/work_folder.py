@@ -122,5 +122,5 @@ def finish_work(place: Path) -> None:
 def abandon_work(place: Path) -> None:
     """A request that turned out to be impossible leaves nothing behind, unless samples have been drawn for it."""
     folder = work_folder(place)
-    if folder.is_dir() and not (folder / SAMPLES).exists():
+    if folder.is_dir() and not any((folder / SAMPLES).glob("*/*.npy")):
         shutil.rmtree(folder, ignore_errors=True)
