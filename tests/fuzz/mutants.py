@@ -123,7 +123,9 @@ def changed_npz(arrays: dict[str, np.ndarray], steps: tuple[Step, ...]) -> bytes
         level, _, name = step.partition(":")
         rng = np.random.default_rng(seed)
         if level == "array":
-            with contextlib.suppress(ValueError, IndexError, SystemError, OverflowError, TypeError):  # there may be no such entry left to change
+            with contextlib.suppress(
+                ValueError, IndexError, SystemError, OverflowError, TypeError
+            ):  # there may be no such entry left to change
                 arrays = array_changes.BY_NAME[name](arrays, rng)
         elif level == "archive":
             data = archive_changes.BY_NAME[name](arrays, rng)
