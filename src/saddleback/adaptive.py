@@ -62,7 +62,7 @@ def solve_to_accuracy(
 ) -> Solution:
     """Rounds of solve and certificate until ``epsilon`` (the user's units of the reward) is proved."""
     require(epsilon > 0, "epsilon", "must be positive", epsilon, "give the accuracy wanted of the discounted total")
-    require(0 < delta < 1, "delta", "must lie in (0, 1)", delta, "0.05 means 95 % confidence")
+    require(1e-100 <= delta < 1, "delta", "must lie in [1e-100, 1)", delta, "0.05 means 95 % confidence")
     require(max_samples >= 2, "max_samples", "must be at least 2", max_samples, "use 10000000")
     before, rounds = simulator.num_queries, list[_Round]()
     size = min(_first_size(problem), max_samples // 2)

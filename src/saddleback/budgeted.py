@@ -249,7 +249,7 @@ def _check(
     require(samples >= 1, "samples", "must be at least 1", samples, "give a number of simulator calls")
     require(seed >= 0, "seed", "must not be negative", seed, "use 0, 1, 2 …")
     require(iterations >= 1, "iterations", "must be at least 1", iterations, "use 1000 or more")
-    require(0 < delta < 1, "delta", "must lie in (0, 1)", delta, "0.05 means 95 % confidence")
+    require(1e-100 <= delta < 1, "delta", "must lie in [1e-100, 1)", delta, "0.05 means 95 % confidence")
     require(error is None or error >= 0, "error", "must not be negative", error, "give the error f of the oracles")
     if dual not in DUALS:
         raise InputError("dual", f"must be one of {', '.join(sorted(DUALS))}", repr(dual), "choose one of them")

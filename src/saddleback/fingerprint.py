@@ -27,6 +27,10 @@ CHECK_CALLS = 2 * _PROBES
 """Simulator calls that a fingerprint costs."""
 
 
+class UnrepeatableError(SimulatorError):
+    """The simulator answered the same question in two ways."""
+
+
 def fingerprint_of(problem: CMDP, model: GenerativeModel) -> dict[str, Any]:
     """Fields that must agree for samples to be continued; a simulator that does not repeat itself is refused.
 
@@ -71,7 +75,7 @@ def _answers(model: GenerativeModel, states: States, actions: Actions) -> list[D
                     "its random generator or remembers earlier calls"
                 )
                 state, action = states[parts[i][at]], actions[parts[i][at]]
-                raise SimulatorError(said, state=state, action=action, key=keys[i], index=at)
+                raise UnrepeatableError(said, state=state, action=action, key=keys[i], index=at)
     return forward
 
 

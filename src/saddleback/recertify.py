@@ -56,7 +56,7 @@ def recertify(
     delta = delta if delta is not None else 1 - stored.get("confidence", 0.95)
     seed = seed if seed is not None else derived_seed(run.seed, _ROUND)
     require(seed >= 0, "seed", "must not be negative", seed, "use 0, 1, 2 …")
-    require(0 < delta < 1, "delta", "must lie in (0, 1)", delta, "0.05 means 95 % confidence")
+    require(1e-100 <= delta < 1, "delta", "must lie in [1e-100, 1)", delta, "0.05 means 95 % confidence")
     require(samples >= 4, "samples", "must be at least 4", samples, "a quarter is for the pilot")
     require(
         seed not in (run.seed, stored.get("seed")),

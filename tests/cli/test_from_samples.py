@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import os
@@ -126,3 +127,30 @@ def test_a_log_gets_plain_lines_with_rate_failures_and_time_left(monkeypatch: py
     written = out.getvalue().splitlines()
     assert 2 <= len(written) < 10  # not every time
     assert all("of 1,000" in line and "/s" in line and "s left" in line and "1 tried again" in line for line in written)
+
+
+def test_a_run_that_cannot_be_repeated_says_so(run: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A simulator that ignores its random generator: its samples are samples, but they are not kept."""
+    import numpy as np
+
+    from saddleback import zoo
+    from saddleback.cli import solve as verb
+
+    honest, rng = zoo.make("queue"), np.random.default_rng(1)
+    deaf = honest.simulator.__class__(
+        lambda s, a, _: honest.simulator.sample(s, a, rng).next_states, honest.problem.states
+    )
+    monkeypatch.setattr(verb, "load_target", lambda *_: dataclasses.replace(honest, simulator=deaf))
+    code, out, _ = run("solve", "queue", "--samples", 20_000, "--json")
+    assert code == 0 and json.loads(out)["reproducible"] is False
+    code, out, _ = run("solve", "queue", "--samples", 20_000)
+    assert code == 0 and "cannot be repeated" in " ".join(out.split())
+    code, _, err = run("solve", "queue", "--samples", 20_000, "--out", tmp_path / "run")
+    assert code == 5 and "cannot be repeated" in err
+
+
+def test_absurd_numbers_are_refused_at_once(run: Any, tmp_path: Path) -> None:
+    code, _, err = run("sample", "queue", "--out", tmp_path / "x", "--rounds", 10**11)
+    assert code == 2 and "--rounds" in err and not (tmp_path / "x").exists()
+    code, _, err = run("solve", "queue", "--delta", "1e-320")
+    assert code == 2 and "delta" in err

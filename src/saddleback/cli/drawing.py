@@ -13,8 +13,8 @@ from rich.console import Console
 from saddleback.blocks import Block, BlockSource, Executor, InOrder
 from saddleback.cli.progress import Display
 from saddleback.durable import Durable
-from saddleback.executors import BY_NAME, Determinism, check_determinism, make
-from saddleback.fingerprint import CHECK_CALLS, fingerprint_of
+from saddleback.executors import BY_NAME, check_determinism, make
+from saddleback.fingerprint import CHECK_CALLS, UnrepeatableError, fingerprint_of
 from saddleback.simulator import Draw, Stream
 from saddleback.zoo.instance import Instance
 
@@ -60,7 +60,7 @@ class Drawing(NamedTuple):
             inner = make(self.name, self.workers, timeout=self.timeout, progress=failures)
         if folder is None:
             try:
-                yield Watched(inner, display, failures)
+                yield Watched(inner, display, failures, finding=_unrepeatable(instance))
             finally:
                 if hasattr(inner, "close"):
                     inner.close()
@@ -68,6 +68,15 @@ class Drawing(NamedTuple):
         fingerprint = {**fingerprint_of(instance.problem, instance.simulator), **(fields or {})}
         with Durable(folder, fingerprint, inner, counts=counts) as durable:
             yield Watched(durable, display, failures, replay_with=inner)
+
+
+def _unrepeatable(instance: Instance) -> str | None:
+    """What shows that a run cannot be repeated; samples that are not kept need not be."""
+    try:
+        fingerprint_of(instance.problem, instance.simulator)
+    except UnrepeatableError as error:
+        return str(error)
+    return None
 
 
 class _Failures:
@@ -88,11 +97,15 @@ class Watched:
     """
 
     def __init__(
-        self, inner: Executor, display: Display, failures: _Failures, replay_with: Executor | None = None
+        self,
+        inner: Executor,
+        display: Display,
+        failures: _Failures,
+        replay_with: Executor | None = None,
+        finding: str | None = None,
     ) -> None:
         self.inner, self._display, self._failures, self._replay_with = inner, display, failures, replay_with
-        self.check_calls = 0 if replay_with is None else CHECK_CALLS
-        self.finding: Determinism | None = None
+        self.check_calls, self.finding = CHECK_CALLS, finding
         self._seen = self._replayed = 0
 
     def run(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
@@ -111,7 +124,7 @@ class Watched:
         if kept and isinstance(source, BlockSource):
             found = check_determinism(source, sorted(kept), 1.0, drawn=kept, executor=self._replay_with)
             self.check_calls += found.check_calls
-            self.finding = self.finding or (None if found.reproducible else found)
+            self.finding = self.finding or (None if found.reproducible else f"the simulator is {found}")
 
     def report(self) -> dict[str, Any]:
         """For the JSON of an answer."""

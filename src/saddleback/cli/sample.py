@@ -29,6 +29,8 @@ from saddleback.targets import load_target
 SHARES = {Stream.SOLVER: 1, Stream.EVALUATION: 3}
 """Blocks of every pair in one round, by who they are for: a quarter for the solver, as in a solve."""
 
+_MOST_BLOCKS = 10_000_000  # 4e10 samples
+
 
 def sample(
     target: Target,
@@ -69,6 +71,14 @@ def draw_rounds(
     problem, names, _, _, designer = parts_of(instance.problem, Choices())
     design = designer.design(problem)
     _check_seed(place, seed)
+    most = _MOST_BLOCKS // (sum(SHARES.values()) * design.size)
+    require(
+        options["rounds"] <= most,
+        "--rounds",
+        f"must be at most {most:,} here",
+        options["rounds"],
+        "use several folders",
+    )
     begin_work(place, "sample", target, settings, options)
     place.mkdir(exist_ok=True)
     source = BlockSource(instance.simulator, problem, design.states, design.actions, seed)
@@ -109,7 +119,7 @@ def draw_rounds(
         f"{found['seconds']:.1f} s, besides {executor.check_calls:,} calls to check the simulator. SHA-256 {digest}."
     )
     if executor.finding is not None:
-        _say(f"The simulator is {executor.finding}.")
+        _say(f"This run cannot be repeated: {executor.finding}")
 
 
 def _check_seed(place: Path, seed: int) -> None:

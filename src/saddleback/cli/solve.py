@@ -184,7 +184,7 @@ def carry_out(target: str, settings: list[str], options: dict[str, Any], drawing
         else:
             print_solution(Console(), solution, truth)
             if executor.finding is not None:
-                Console().print(f"The simulator is {executor.finding}.", markup=False, highlight=False)
+                Console().print(f"This run cannot be repeated: {executor.finding}", markup=False, highlight=False)
     raise typer.Exit(solution.status.exit_code)
 
 
