@@ -18,7 +18,6 @@ from saddleback.storage.run_folder import Origin, Run
 from saddleback.storage.table_file import load_table
 from saddleback.zoo.instance import Instance
 
-
 _MOST_SETTING = 100  # characters of a name with its value: longer ones are no one's choice
 
 
