@@ -48,7 +48,7 @@ ORDER: list[set[str]] = [
         "zoo",
     },
     {"certify", "allocation", "choices"},
-    {"durable", "fingerprint", "memory", "streamed"},
+    {"durable", "fingerprint", "growing", "memory", "streamed"},
     {"setup", "testing"},
     {"stationary", "targets", "a_priori", "from_store"},
     {"steering"},

@@ -86,7 +86,7 @@ def prepare_from(
     drawn = own.num_samples + (evaluation.num_samples if choices.buffers == 2 else 0)
     remarks = tuple(solver.remarks(problem)) if hasattr(solver, "remarks") else ()
     return Prepared(
-        problem, design, own, evaluation, solver, evaluator, oracle, drawn, names, remarks, choices.resolution, hints
+        problem, design, own, evaluation, solver, evaluator, oracle, drawn, names, remarks, choices.resolution, 0, hints
     )
 
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from saddleback.buffer import Buffer
 from saddleback.design import Design
+from saddleback.errors import NumericalError
 from saddleback.policy import Policy
 from saddleback.problem import CMDP
 from saddleback.simulator import Sampler
@@ -117,3 +118,12 @@ def round_to_grid(sigma: Array, resolution: int | None) -> Array:
         order = np.argsort(-(scaled - whole), kind="stable")
         whole[order[:missing]] += 1
     return whole / resolution
+
+
+def require_bounded(theta: Array) -> None:
+    """Refuse what an iteration has made of features that next states have and the coreset has not."""
+    if not np.all(np.isfinite(theta)):
+        raise NumericalError(
+            "the least-squares iteration grew without bound: next states have features far outside those of the design's "
+            "candidates; add such pairs to the candidates, or let the default mode do it."
+        )

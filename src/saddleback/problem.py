@@ -21,20 +21,36 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from saddleback.errors import InputError, require
-from saddleback.spaces import Actions, Array, Features, FiniteStates, States, StateSpace
+from saddleback.spaces import Actions, Array, BoxStates, Features, FiniteStates, States, StateSpace
 
 SignalFunction = Callable[[States, Actions], Array]
 Sense = Literal[">=", "<="]
 
+_POOL = 8192  # pairs of a pool that nobody has given
 _RANGE_SLACK = 1e-9  # of the span: how far a value may lie outside its declared range before it is refused
+
+
+StartSampler = Callable[[int, np.random.Generator], States]
+"""``sampler(number, rng)``: so many independent start states."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """The start distribution ρ by its support: ``states`` with ``weights`` that sum to one."""
+    """The start distribution ρ by its support: ``states`` with ``weights`` that sum to one.
+
+    With a ``sampler``, :meth:`sampled`, the states are a sample of ρ that solvers look at; certificates draw another.
+    """
 
     states: States
     weights: Array
+    sampler: StartSampler | None = None
+
+    @classmethod
+    def sampled(cls, sampler: StartSampler, number: int = 1024, seed: int = 0) -> Start:
+        """From ``sampler(number, rng) -> states``."""
+        require(number >= 1, "number", "must be at least 1", number, "1024 starts are usually enough")
+        rng = np.random.Generator(np.random.Philox(np.random.SeedSequence(seed)))
+        return cls(np.array(sampler(number, rng)), np.full(number, 1.0 / number), sampler)
 
     @classmethod
     def over_all(cls, rho: ArrayLike) -> Start:
@@ -125,7 +141,7 @@ class CMDP:
     """A constrained MDP without its transition probabilities, in the user's units.
 
     ``features=None`` on a finite space means the tabular case. ``candidates`` are the pairs (states, actions) a design
-    may choose from; by default all of them.
+    may choose from; by default all of them, or points that fill the box.
     """
 
     gamma: float
@@ -255,14 +271,27 @@ class CMDP:
         if self.candidates is not None:
             return self.candidates
         if self.num_states is None:
+            return self._spread_pairs()
+        S, A = self.num_states, self.num_actions
+        return np.repeat(np.arange(S), A), np.tile(np.arange(A), S)
+
+    @property
+    def lists_all_pairs(self) -> bool:
+        """Whether :meth:`pairs` are all there are."""
+        return self.candidates is None and self.num_states is not None
+
+    def _spread_pairs(self) -> tuple[States, Actions]:
+        """Points that fill a bounded box, and the start states, each with all actions."""
+        box, A = self.states, self.num_actions
+        if not (isinstance(box, BoxStates) and np.all(np.isfinite(box.low)) and np.all(np.isfinite(box.high))):
             raise InputError(
                 "candidates",
-                "must be given for a continuous state space",
+                "must be given for a state space without bounds",
                 None,
                 "pass a pool of (states, actions) to choose the design from",
             )
-        S, A = self.num_states, self.num_actions
-        return np.repeat(np.arange(S), A), np.tile(np.arange(A), S)
+        pool = np.concatenate([box.spread(_POOL // A + 1), np.asarray(self.start.states)[: _POOL // 8]])
+        return np.repeat(pool, A, axis=0), np.tile(np.arange(A), len(pool))
 
     # ---- checks ----------------------------------------------------------------------------------------------------
 

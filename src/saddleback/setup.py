@@ -23,6 +23,7 @@ from saddleback.choices import Choices, parts_of, usual_allocation
 from saddleback.design import Design
 from saddleback.errors import InputError, require
 from saddleback.framework import Oracle, SolveRewards
+from saddleback.growing import grown, growth_remark, may_grow
 from saddleback.memory import Lot, check, predict, predict_run
 from saddleback.oracles import Evaluator, InteractiveSolver, Interval, Solver
 from saddleback.policy import GreedyPolicy, Policy, as_table
@@ -49,6 +50,7 @@ class Prepared:
     names: dict[str, str]
     remarks: tuple[str, ...]
     resolution: int | None
+    explored: int = 0
     hints: tuple[Buffer, ...] | None = None
     """Smaller buffers in memory that guide a certificate where the samples themselves are elsewhere."""
 
@@ -118,9 +120,18 @@ def prepare(
     allocation = choices.allocation or usual_allocation(choices.mode, names["design"] == "full")
     if held is None:
         check(predict_run(problem, 0), 0)  # the features of the design's candidates
-    design: Design = designer.design(problem) if held is None else held.design
+    if held is not None:
+        problem = dataclasses.replace(problem, candidates=held.problem.candidates)
+        design, explored, added = held.design, held.explored, 0
+    elif may_grow(problem) and choices.mode == "default":
+        problem, design, explored, _, added = grown(problem, model, designer, samples, seed, executor)
+        samples -= explored
+    else:
+        design, explored, added = designer.design(problem), 0, 0
     interactive = isinstance(solver, InteractiveSolver)
     remarks = list(solver.remarks(problem)) if hasattr(solver, "remarks") else []
+    if explored and held is None:
+        remarks.append(growth_remark(explored, added, design))
     if choices.buffers == 1:
         remarks.append(
             "one buffer serves solver and evaluator (a heuristic): policies look better on the data that chose them"
@@ -147,9 +158,20 @@ def prepare(
             T,
         )
         oracle = Oracle(solve, lambda p: evaluator.evaluate(problem, evaluation, p), resolution)
-        drawn = sampler.num_queries + evaluation.num_samples
+        drawn = explored + sampler.num_queries + evaluation.num_samples
         return Prepared(
-            problem, design, None, evaluation, solver, evaluator, oracle, drawn, names, tuple(remarks), resolution
+            problem,
+            design,
+            None,
+            evaluation,
+            solver,
+            evaluator,
+            oracle,
+            drawn,
+            names,
+            tuple(remarks),
+            resolution,
+            explored,
         )
     own = design
     T = T if getattr(evaluator, "uses_batches", True) else 1
@@ -169,7 +191,7 @@ def prepare(
         model, problem, own, own_counts, seed=seed, stream=Stream.SOLVER, held=_samples(first, own), executor=executor
     )
     solver_buffer = cut(more, problem, own, own_T)
-    evaluation_buffer, drawn = solver_buffer, solver_buffer.num_samples
+    evaluation_buffer, drawn = solver_buffer, explored + solver_buffer.num_samples
     if choices.buffers == 2:
         if T == 1 and choices.mode == "default" and choices.allocation is None and own is design:
             counts = focused_counts(problem, solver, solver_buffer, counts)
@@ -199,6 +221,7 @@ def prepare(
         names,
         tuple(remarks),
         choices.resolution,
+        explored,
     )
 
 

@@ -5,7 +5,9 @@ States are an int array ``(n,)`` (finite spaces) or a float array ``(n, k)`` (co
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -103,6 +105,15 @@ class BoxStates:
         """Number of coordinates k."""
         return int(self.low.size)
 
+    def spread(self, number: int) -> Array:
+        """Points that fill a bounded box evenly, corner ``low`` first (Halton's: radical inverses in k prime bases)."""
+        return np.column_stack(
+            [
+                low + (high - low) * _radical_inverses(number, p)
+                for p, low, high in zip(_primes(), self.low, self.high, strict=False)
+            ]
+        )
+
     def outside(self, states: States) -> NDArray[np.bool_]:
         """Which of ``states`` do not belong to the space, ``(n,)``; NaN counts as outside."""
         return ~np.all((states >= self.low) & (states <= self.high), axis=1)
@@ -115,3 +126,20 @@ class BoxStates:
 
 
 StateSpace = FiniteStates | BoxStates
+
+
+def _radical_inverses(number: int, base: int) -> Array:
+    """0 … number − 1, their digits mirrored at the point: 0.1, 0.01, 0.11 … in base 2."""
+    left, scale, out = np.arange(number), 1.0 / base, np.zeros(number)
+    while np.any(left):
+        out += scale * (left % base)
+        left, scale = left // base, scale / base
+    return out
+
+
+def _primes() -> Iterator[int]:
+    found: list[int] = []
+    for n in count(2):
+        if all(n % p for p in found):
+            found.append(n)
+            yield n

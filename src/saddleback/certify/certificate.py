@@ -56,6 +56,7 @@ class Certificate:
     by_start: tuple[StartValues, ...] = ()
     linearity: LinearityReport | None = None
     linear: dict[str, Any] | None = None
+    leverage: dict[str, Any] | None = None
     evidence: dict[str, Any] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
     rollout_values: Array | None = field(default=None, repr=False, compare=False)
@@ -97,6 +98,7 @@ class Certificate:
             ],
             "linearity": None if self.linearity is None else self.linearity.to_json(),
             "linear": self.linear,
+            "leverage": self.leverage,
             "evidence": self.evidence,
             "remarks": list(self.remarks),
         }

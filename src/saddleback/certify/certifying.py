@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from saddleback.certify.assumptions import BOUNDED, bound_assumes, examine_linea
 from saddleback.certify.baselines import fit_baseline
 from saddleback.certify.bound import Bound
 from saddleback.certify.certificate import Certificate, StartValues, user_limits, verdict
+from saddleback.certify.fresh_start import with_fresh_start
 from saddleback.certify.guide import (
     Guide,
     Plan,
@@ -33,6 +35,7 @@ from saddleback.certify.guide import (
 )
 from saddleback.certify.intervals import BY_NAME as INTERVALS
 from saddleback.certify.intervals import Bounds
+from saddleback.certify.leverage import LeverageMeter, meter_for
 from saddleback.certify.linear_values import CoresetReader, read_coreset, under_linearity
 from saddleback.certify.linearity import LinearityReport
 from saddleback.certify.rollouts import Rollouts, roll_out
@@ -46,17 +49,22 @@ _MOST_STARTS = 16
 
 def certify_guided(guide: Guide, model: GenerativeModel, request: Request) -> Certificate:
     """The certificate, with about ``request.samples`` simulator calls: rollouts end by chance."""
+    confidence = 1 - request.delta
+    guide, request, spread = with_fresh_start(guide, request)
     if guide.mixture is None:
-        return _infeasibility(guide, model, request)
+        return dataclasses.replace(_infeasibility(guide, model, request, spread), confidence=confidence)
     problem, m, before = guide.problem, guide.problem.num_constraints, model.num_queries
     part = request.delta / (2 + m)
     tested = samples_for_linearity(guide.design, request.samples) if request.check_linearity else 0
     rolled = share_of_rollouts(guide, request.samples - tested, part)
     plan = plan_bound(guide, guide.sigma, request.samples - tested - rolled, part)
     fresh = None if plan is None else draw_fresh(guide, model, [plan], request)
-    rollouts, reader = _roll_out(guide, model, rolled, fresh, request)
+    rollouts, reader, meter = _roll_out(guide, model, rolled, fresh, request)
+    rollouts = dataclasses.replace(rollouts, tail_low=rollouts.tail_low - spread, tail_high=rollouts.tail_high + spread)
     low, high = _limits(rollouts, part, request.interval)
-    bound = None if plan is None or fresh is None else prove_bounds(problem, fresh, [plan], part)[0]
+    bound = (
+        None if plan is None or fresh is None else _spread_out(prove_bounds(problem, fresh, [plan], part)[0], spread)
+    )
     report = examine_linearity(guide, model, request, tested, (low, high))
     value, *constraints = user_limits(problem, low, high)
     top = None
@@ -64,7 +72,7 @@ def certify_guided(guide: Guide, model: GenerativeModel, request: Request) -> Ce
         top = float(bound.on_optimum(problem) * problem.scale[0] + problem.base[0] * problem.horizon)
     needs = {} if bound is None else dict.fromkeys(("upper_bound", "gap"), bound_assumes(guide))
     return Certificate(
-        confidence=1 - request.delta,
+        confidence=confidence,
         samples=model.num_queries - before,
         seed=request.seed,
         value=value,
@@ -76,20 +84,23 @@ def certify_guided(guide: Guide, model: GenerativeModel, request: Request) -> Ce
         assumes={"value": BOUNDED, "constraints": BOUNDED, **needs},
         by_start=_by_start(problem, rollouts, request),
         linearity=report,
-        linear=None if reader is None or refuted(report) else under_linearity(reader, rollouts),
+        linear=None if reader is None or refuted(report) or spread else under_linearity(reader, rollouts),
         evidence=_evidence(problem, rollouts, bound, part, request.interval),
-        remarks=_remarks(guide, plan, report),
+        remarks=_remarks(guide, plan, report, meter),
+        leverage=None if meter is None else meter.to_json(),
         rollout_values=rollouts.values,
     )
 
 
-def _infeasibility(guide: Guide, model: GenerativeModel, request: Request) -> Certificate:
+def _infeasibility(guide: Guide, model: GenerativeModel, request: Request, spread: float) -> Certificate:
     """All samples but those that test linearity go to the bound on the room that the constraints leave."""
     before = model.num_queries
     tested = samples_for_linearity(guide.design, request.samples) if request.check_linearity else 0
     plan = plan_bound(guide, guide.sigma, request.samples - tested, request.delta)
     fresh = None if plan is None else draw_fresh(guide, model, [plan], request)
-    bound = None if plan is None or fresh is None else prove_bounds(guide.problem, fresh, [plan], request.delta)[0]
+    bound = None
+    if plan is not None and fresh is not None:
+        bound = _spread_out(prove_bounds(guide.problem, fresh, [plan], request.delta)[0], spread)
     report = examine_linearity(guide, model, request, tested)
     proved = bound is not None and not refuted(report)
     return Certificate(
@@ -106,12 +117,15 @@ def _infeasibility(guide: Guide, model: GenerativeModel, request: Request) -> Ce
 
 def _roll_out(
     guide: Guide, model: GenerativeModel, steps: int, fresh: Buffer | None, request: Request
-) -> tuple[Rollouts, CoresetReader | None]:
-    """The rollouts, and what they showed together with the fresh samples of the coreset."""
+) -> tuple[Rollouts, CoresetReader | None, LeverageMeter | None]:
+    """The rollouts, what they showed together with the fresh samples of the coreset, and the leverages seen."""
     problem, mixture, earlier = guide.problem, guide.mixture, guide.earlier[-1]
     assert mixture is not None
     baseline, n = fit_baseline(problem, earlier, mixture), number_of_rollouts(problem.gamma, steps)
     reader = None if fresh is None else read_coreset(problem, mixture, earlier, fresh, baseline, n, request.delta)
+    meter = meter_for(problem.features, guide.design, reader)
+    if meter is not None and fresh is not None:
+        meter.look_at(fresh)
     rollouts = roll_out(
         problem,
         model,
@@ -120,10 +134,15 @@ def _roll_out(
         n,
         seed=request.seed,
         stream=Stream.ROLLOUT,
-        observe=reader,
+        observe=meter or reader,
         executor=request.executor,
     )
-    return rollouts, reader
+    return rollouts, reader, meter
+
+
+def _spread_out(bound: Bound, spread: float) -> Bound:
+    """The bound for ρ from that for a sample of it."""
+    return dataclasses.replace(bound, value=bound.value + spread)
 
 
 def _limits(rollouts: Rollouts, delta: float, method: str) -> tuple[Array, Array]:
@@ -189,7 +208,9 @@ def _bound_numbers(problem: CMDP, bound: Bound) -> dict[str, Any]:
     }
 
 
-def _remarks(guide: Guide, plan: Plan | None, report: LinearityReport | None) -> tuple[str, ...]:
+def _remarks(
+    guide: Guide, plan: Plan | None, report: LinearityReport | None, meter: LeverageMeter | None = None
+) -> tuple[str, ...]:
     out = []
     if guide.sigma is None:
         out.append("no bound over all policies: the run has no prices for its constraints")
@@ -200,4 +221,6 @@ def _remarks(guide: Guide, plan: Plan | None, report: LinearityReport | None) ->
         out.append(f"no bound over all policies: the problem is not linear in its features ({failed})")
     elif report is not None:
         out += [f"a warning: {f.meaning}" for f in report.failures]
+    if meter is not None and meter.exceeded:
+        out.append(f"a warning: {meter.remark()}")
     return tuple(out)

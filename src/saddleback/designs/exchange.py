@@ -54,7 +54,7 @@ class Exchange:
         states, actions, Phi = candidate_features(problem)
         rho = exchange_weights(Phi, self.tolerance, self.seed, self.max_rounds).weights
         C = np.flatnonzero(rho)
-        return weighted_design(states[C], actions[C], Phi[C], rho[C], Phi, complete=problem.candidates is None)
+        return weighted_design(states[C], actions[C], Phi[C], rho[C], Phi, complete=problem.lists_all_pairs)
 
 
 def exchange_weights(

@@ -53,7 +53,7 @@ class FrankWolfe:
         states, actions, Phi = candidate_features(problem)
         rho = optimal_weights(Phi, self.tolerance, self.initialization, self.max_iterations, self.seed).weights
         C = np.flatnonzero(rho)
-        return weighted_design(states[C], actions[C], Phi[C], rho[C], Phi, complete=problem.candidates is None)
+        return weighted_design(states[C], actions[C], Phi[C], rho[C], Phi, complete=problem.lists_all_pairs)
 
 
 def optimal_weights(

@@ -38,4 +38,4 @@ class Full:
             return full_design(states, actions)
         states, actions, Phi = candidate_features(problem)
         equal = np.full(len(states), 1.0 / len(states))
-        return weighted_design(states, actions, Phi, equal, complete=problem.candidates is None)
+        return weighted_design(states, actions, Phi, equal, complete=problem.lists_all_pairs)

@@ -24,7 +24,7 @@ from saddleback.buffer import Buffer, PolicyValue, Value
 from saddleback.errors import require
 from saddleback.evaluators.influence import interval_from_influence
 from saddleback.evaluators.lstd import LSTD
-from saddleback.oracles import Interval
+from saddleback.oracles import Interval, require_bounded
 from saddleback.policy import Policy
 from saddleback.problem import CMDP
 from saddleback.spaces import Array
@@ -70,13 +70,15 @@ class LSPE:
         V: Value = np.zeros((len(buffer.support), diamond.shape[1]))  # V̂⁰
         omega = first = omega_sum = np.zeros((features.dim, diamond.shape[1]))
         unaveraged = buffer.burn_in(self.burn_in * problem.horizon)
-        for t in range(buffer.num_batches):
-            if t == unaveraged:
-                first = omega
-            omega = W(diamond + problem.gamma * buffer.expect(t, V))  # ω^{t+1}
-            if t >= unaveraged:
-                omega_sum = omega_sum + omega
-            V = PolicyValue(policy, omega)  # V̂^{t+1}
+        with np.errstate(over="ignore", invalid="ignore"):  # said below, in words
+            for t in range(buffer.num_batches):
+                if t == unaveraged:
+                    first = omega
+                omega = W(diamond + problem.gamma * buffer.expect(t, V))  # ω^{t+1}
+                if t >= unaveraged:
+                    omega_sum = omega_sum + omega
+                V = PolicyValue(policy, omega)  # V̂^{t+1}
+        require_bounded(omega_sum)
         T = buffer.num_batches - unaveraged
         start = problem.start.weights @ policy.mean_features(features, problem.start.states)
         return Iterates(start, first, omega_sum / T, omega, T)

@@ -22,6 +22,7 @@ import numpy as np
 
 from saddleback.buffer import Buffer, MaxDifference, Value
 from saddleback.errors import require
+from saddleback.oracles import require_bounded
 from saddleback.policy import GreedyPolicy, Policy
 from saddleback.problem import CMDP
 from saddleback.spaces import Array
@@ -43,10 +44,12 @@ class LSMDVI:
         V, first = self._start(problem, buffer, box)  # V̂⁰
         W = buffer.design.fit
         theta_sum = np.zeros((features.dim, *box.shape[1:]))
-        for t in range(first, buffer.num_batches):
-            Q = box + problem.gamma * buffer.expect(t, V)  # Q̂^{t+1}
-            theta_previous, theta_sum = theta_sum, theta_sum + W(Q)  # Σ_{i≤t+1} θ^i
-            V = MaxDifference(theta_sum, theta_previous)  # V̂^{t+1}
+        with np.errstate(over="ignore", invalid="ignore"):  # said below, in words
+            for t in range(first, buffer.num_batches):
+                Q = box + problem.gamma * buffer.expect(t, V)  # Q̂^{t+1}
+                theta_previous, theta_sum = theta_sum, theta_sum + W(Q)  # Σ_{i≤t+1} θ^i
+                V = MaxDifference(theta_sum, theta_previous)  # V̂^{t+1}
+        require_bounded(theta_sum)
         columns = theta_sum.reshape(features.dim, -1).T
         return [GreedyPolicy(features, np.ascontiguousarray(theta)) for theta in columns]
 

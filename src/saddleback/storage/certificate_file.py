@@ -82,6 +82,7 @@ SHAPE: dict[str, Any] = {
         {"state": "anything", "weight": "number", "rollouts": "whole", "value": "limits", "constraints": ["limits"]}
     ],
     "linear": Maybe({"value": "limits", "constraints": ["limits"], "assumes": "text"}),
+    "leverage?": Maybe({"candidates": "number", "seen": "number", "state": "anything", "action": "whole"}),
     "linearity": Maybe(
         {
             "assumed": "flag",
