@@ -3,7 +3,8 @@
     from saddleback.testing import check_solver
     check_solver(MySolver())
 
-Each check raises ``AssertionError`` with a sentence that names the broken rule. They need no pytest.
+Each check raises ``AssertionError`` with a sentence that names the broken rule. They need no pytest. A simulator is looked at
+more closely, and may have several faults: :func:`check_simulator` lists them.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from saddleback.buffer import Buffer, collect, cut
+from saddleback.checks import Finding, run_checks
 from saddleback.design import Design, full_design, weighted_design
 from saddleback.exact import best_policy, state_values
 from saddleback.features import OneHot
 from saddleback.oracles import Dual, Evaluator, InteractiveSolver, Solver, Step, simplex_point
 from saddleback.policy import Policy, TabularPolicy, as_table
 from saddleback.problem import CMDP
-from saddleback.simulator import Sampler, Stream
+from saddleback.simulator import GenerativeModel, SampleFunction, Sampler, Stream
 from saddleback.simulators.table import Table
 from saddleback.spaces import Array, Features
 
@@ -136,6 +138,14 @@ def check_features(features: Features, states: Any) -> None:
     best = np.einsum("nd,d->n", features.at(states, chosen), theta[:, 0])
     assert np.allclose(best, features.maximum(states, theta[:, 0])), "argmax must attain the maximum"
     assert np.all(features.argmax(states, np.zeros(d)) == 0), "ties must go to the lowest index"
+
+
+def check_simulator(
+    problem: CMDP, simulator: GenerativeModel | SampleFunction, *, calls: int = 10_000, seed: int = 0
+) -> list[Finding]:
+    """What is wrong with a simulator (:mod:`saddleback.checks`), errors first; an empty list where nothing was found."""
+    findings = run_checks(problem, simulator, calls=calls, seed=seed).findings
+    return sorted(findings, key=lambda f: f.severity != "error")
 
 
 def _with_features(problem: CMDP) -> CMDP:
