@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from saddleback.errors import SaddlebackError, SimulatorError, require
+from saddleback.errors import InputError, SaddlebackError, SimulatorError, require
 from saddleback.spaces import Actions, Array, FiniteStates, States, StateSpace
 
 Signals = Sequence[str | None]
@@ -92,3 +92,10 @@ def signal_names(signals: Signals) -> tuple[str | None, ...]:
         "rename one",
     )
     return tuple(signals)
+
+
+def check_actions(actions: Actions, listed: Sequence[Any]) -> None:
+    """Refuse actions that are not on the list: Python would count negative ones from its end."""
+    A = len(listed)
+    for i in np.flatnonzero((actions < 0) | (actions >= A))[:1]:
+        raise InputError(f"actions[{i}]", f"must be 0 to {A - 1}", actions[i], f"give the problem num_actions={A}")

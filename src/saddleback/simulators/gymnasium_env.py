@@ -26,7 +26,7 @@ import numpy as np
 from saddleback.errors import InputError, require
 from saddleback.simulator import GenerativeModel
 from saddleback.simulators._optional import optional
-from saddleback.simulators._tray import Signals, Tray, signal_names
+from saddleback.simulators._tray import Signals, Tray, check_actions, signal_names
 from saddleback.simulators.gymnasium_recipes import GetState, SetState, recipe_for
 from saddleback.spaces import Actions, Array, BoxStates, FiniteStates, States, StateSpace
 
@@ -146,6 +146,7 @@ class EnvSampler:
             self.env.reset(seed=int(rng.integers(2**31)))
         else:
             self.env.unwrapped.np_random = rng
+        check_actions(actions, self.actions)
         tray = Tray(self.outer, states, actions, len(self.signals))
         over = self._over(states)
         for i, state, action in tray.pairs():

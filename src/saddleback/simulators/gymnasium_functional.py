@@ -21,7 +21,7 @@ import numpy as np
 
 from saddleback.errors import require
 from saddleback.simulator import GenerativeModel
-from saddleback.simulators._tray import Signals, Tray, signal_names
+from saddleback.simulators._tray import Signals, Tray, check_actions, signal_names
 from saddleback.spaces import Actions, FiniteStates, States, StateSpace
 
 _CALLS = ("transition", "reward", "terminal", "transition_info")
@@ -76,6 +76,8 @@ class FunctionalSampler:
 
     def __call__(self, states: States, actions: Actions, rng: np.random.Generator) -> Any:
         """One next state per pair, and the signals if there are any."""
+        if self.actions is not None:
+            check_actions(actions, self.actions)
         tray = Tray(self.space, states, actions, len(self.signals))
         for i, x, action in tray.pairs():
             try:

@@ -6,7 +6,7 @@ sines, and all of them remember more than they show:
     environment              state                                  coordinates           besides
     CartPole                 x, ẋ, θ, θ̇                             any                   its memory of having ended is cleared
     MountainCar              position, velocity                     as observed
-    MountainCarContinuous    position, velocity                     as observed           rounds to float32 at each step
+    MountainCarContinuous    position, velocity                     as observed           float32 once under way, and so here
     Pendulum                 θ, θ̇                                   [−π, π] × [−8, 8]     θ is wrapped; never ends
     Acrobot                  θ₁, θ₂, θ̇₁, θ̇₂                         angles in [−π, π]
     FrozenLake, CliffWalking, Taxi    number of the state           Discrete              a fickle passenger is refused
@@ -62,6 +62,10 @@ def _set_floats(env: Any, state: Any) -> None:
     env.unwrapped.state = state.tolist()  # Python's floats: the environment reckons with math, which is quicker so
 
 
+def _set_float32(env: Any, state: Any) -> None:
+    env.unwrapped.state = state.astype(np.float32)
+
+
 def _set_cart_pole(env: Any, state: Any) -> None:
     bare = env.unwrapped
     bare.state, bare.steps_beyond_terminated = state, None
@@ -83,6 +87,10 @@ def _cart_pole(bare: Any) -> Recipe:
 def _mountain_car(bare: Any) -> Recipe:
     box = bare.observation_space
     return Recipe(_set_floats, _get_plain, BoxStates(box.low.astype(np.float64), box.high.astype(np.float64)))
+
+
+def _continuous_mountain_car(bare: Any) -> Recipe:
+    return _mountain_car(bare)._replace(set_state=_set_float32)
 
 
 def _pendulum(bare: Any) -> Recipe:
@@ -139,7 +147,7 @@ def _mujoco(bare: Any) -> Recipe:
 _RECIPES: dict[str, Callable[[Any], Recipe]] = {
     "CartPoleEnv": _cart_pole,
     "MountainCarEnv": _mountain_car,
-    "Continuous_MountainCarEnv": _mountain_car,
+    "Continuous_MountainCarEnv": _continuous_mountain_car,
     "PendulumEnv": _pendulum,
     "AcrobotEnv": _acrobot,
     "FrozenLakeEnv": _toy_text,
