@@ -35,16 +35,15 @@ def check_agreement(probe: Probe, pairs: tuple[States, Actions], number: int, le
 
 
 def _mixed(probe: Probe, states: States, actions: Actions, number: int) -> list[Array]:
-    """For each pair its values ``(columns, number)`` from batches in which all pairs are shuffled, each once or twice a batch."""
-    k, rng = len(actions), probe.rng(6)
-    found: list[list[Array]] = [[] for _ in range(k)]
-    for _ in range((number + 1) // 2):
-        order = rng.permutation(np.repeat(np.arange(k), 2))
-        drawn = probe.draw(states[order], actions[order], probe.key())
-        table = columns(*drawn)
-        for i in range(k):
-            found[i].append(table[:, order == i])
-    return [np.concatenate(parts, axis=1) for parts in found]
+    """For each pair its values ``(columns, number)`` from batches that hold every pair twice.
+
+    The order is drawn once: where one row decides for others, it is always the same row, which shows best.
+    """
+    k = len(actions)
+    order = probe.rng(6).permutation(np.repeat(np.arange(k), 2))
+    draws = [probe.draw(states[order], actions[order], probe.key()) for _ in range((number + 1) // 2)]
+    table = np.array([columns(*d) for d in draws])  # (batches, columns, rows)
+    return [np.concatenate(list(table[:, :, order == i]), axis=1) for i in range(k)]
 
 
 def _summary(values: Array) -> str:

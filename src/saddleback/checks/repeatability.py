@@ -1,9 +1,9 @@
 """The same question with the same seed has the same answer, at once and in another order.
 
 *Replay*: each call is made twice. A difference means other random numbers than ``rng``'s, or memory. NumPy's and Python's own
-generators are then set to the same state before each call: where that cures it, they are named. *Two orders*: the calls
-q₁, …, q_n are made again as q_n, …, q₁ with their own seeds. Answers that differ there but not in a replay are memory of what
-was asked before.
+generators are then set to the same state before each call: where that cures it, they are named. *Two orders*: the calls are
+made again in a shuffled order with their own seeds (the reverse would hide whatever undoes itself on the way back). Answers
+that differ there but not in a replay are memory of what was asked before.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def check_repeatability(probe: Probe, number: int) -> bool:
                 _explain(probe, question, row, first, again)
                 return False
             answers.append(again)
-        for question, answer in reversed(list(zip(questions, answers, strict=True))):
+        for i in probe.rng(9).permutation(number):
+            question, answer = questions[i], answers[i]
             row = _difference(answer, other := probe.draw(*question))
             if row is not None:
                 text = (

@@ -56,6 +56,8 @@ def run_checks(
 def _where_chance_is(probe: Probe) -> tuple[States, Actions]:
     """A few pairs, first those with the most varied next states in a pilot of their own."""
     states, actions = probe.pairs(_PILOT_PAIRS, 7)
+    order = probe.rng(8).permutation(len(actions))
+    states, actions = states[order], actions[order]
     drawn = probe.draw(np.repeat(states, _PILOT, axis=0), np.repeat(actions, _PILOT), probe.key())
     table = columns(*drawn).reshape(-1, len(actions), _PILOT)
     variety = [max(len(set(values)) for values in table[:, i].tolist()) for i in range(len(actions))]

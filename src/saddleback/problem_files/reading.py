@@ -51,9 +51,8 @@ def load_problem(path: str | os.PathLike[str]) -> Instance:
         return _from_environment(file, where)
     where.allow("function", "kind")
     where.get("function", "text", remedy='write function = "shop:step" for the function step in shop.py')
-    kind = parts.kind_of(where, "step")
+    kind, function = parts.kind_of(where, "step"), imported(where, "function")
     problem = _problem(file, _fields(file, kind, parts.states_of(file), parts.actions_of(file)))
-    function = imported(where, "function")
     model = from_function(function, problem.states, signals=_observed(file), batched=kind == "batch")
     return Instance(str(path), problem, model, None, "a problem file", {})
 
