@@ -46,6 +46,8 @@ def from_quantecon(
     if s_indices is None and a_indices is None:
         require(rewards.ndim == 2, "R", "must have shape (S, A)", rewards.shape, "or give s_indices and a_indices")
         S, A = rewards.shape
+        for s, a in np.argwhere(np.isnan(rewards) | (rewards == np.inf))[:1]:
+            raise InputError(f"R[{s}, {a}]", "must be finite, or -inf if infeasible", rewards[s, a], "mend R")
         rows = _product_rows(Q, S, A)
         source = np.where(rewards > -np.inf, np.arange(S * A).reshape(S, A), -1)
     else:
