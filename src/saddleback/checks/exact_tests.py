@@ -36,14 +36,14 @@ def one_law(one: Array, two: Array) -> float:
     """The p-value that values ``(n,)`` and ``(m,)`` are from one law: the smallest over a few thresholds, times their number."""
     which = np.repeat([True, False], [len(one), len(two)])
     answers = list(_answers(np.concatenate([one, two])))
-    return min((fisher(which, yes) * len(answers) for yes in answers), default=1.0)
+    return min([1.0, *(fisher(which, yes) * len(answers) for yes in answers)])
 
 
 def unrelated(one: Array, two: Array) -> float:
     """The p-value that values ``(n,)`` and ``(n,)``, all from one law, are independent in pairs; likewise."""
     answers = list(_answers(np.concatenate([one, two])))
     n = len(one)
-    return min((fisher(yes[:n], yes[n:]) * len(answers) for yes in answers), default=1.0)
+    return min([1.0, *(fisher(yes[:n], yes[n:]) * len(answers) for yes in answers)])
 
 
 def _answers(values: Array) -> Iterator[NDArray[np.bool_]]:

@@ -19,6 +19,8 @@ from saddleback.storage.json_file import short
 
 _DRAWS = 1000
 _POOL = 2000
+_NAMES = [name for name in maps.BY_NAME if name not in ("function", "matrix")]
+_FEATURES = f"write [features] with a name ({', '.join(_NAMES)}), or with a function and its dim"
 
 
 def start_of(file: Section, space: StateSpace) -> Start:
@@ -74,25 +76,35 @@ def pool_of(file: Section, space: StateSpace, num_actions: int, ends: bool) -> t
 
 
 def features_of(file: Section, kind: str, space: StateSpace, num_actions: int) -> Features | None:
-    """[features]: ``name`` with settings, or ``function`` with ``dim``; without it a finite problem is a table."""
-    remedy = f"add [features] with a name ({', '.join(maps.BY_NAME)}), or with a function and its dim"
+    """[features] is one map, [[features]] are several side by side; without any a finite problem is a table."""
     if not file.has("features"):
         if isinstance(space, BoxStates):
-            raise file.fault("features", "must be given where states form a box", "nothing", remedy)
+            raise file.fault("features", "must be given where states form a box", "nothing", _FEATURES)
         return None
-    where = file.table("features", remedy)
+    several = isinstance(file.values["features"], list)
+    tables = file.tables("features", _FEATURES) if several else [file.table("features", _FEATURES)]
+    if not tables:
+        raise file.fault("features", "must hold at least one map", "none", _FEATURES)
+    made = [_map_of(where, kind, space, num_actions) for where in tables]
+    return made[0] if len(made) == 1 else maps.Stacked(made)
+
+
+def _map_of(where: Section, kind: str, space: StateSpace, num_actions: int) -> Features:
+    """``name`` with settings, or ``function`` with ``dim``."""
     if where.has("function"):
         where.allow("function", "dim", "kind")
         dim = where.get("dim", "a whole number", remedy="say how many numbers the function gives")
         if dim < 1:
             raise where.fault("dim", "must be at least 1", dim, "say how many numbers the function gives")
         return FeatureFunction(called(where, "function", kind), dim, num_actions)
-    name = where.choice("name", list(maps.BY_NAME), remedy=remedy)
+    name = where.choice("name", _NAMES, remedy=_FEATURES)
     settings = {key: value for key, value in where.values.items() if key != "name"}
+    if isinstance(settings.get("coordinates"), str):
+        settings["coordinates"] = imported(where, "coordinates")
     try:
         return maps.make(name, space, num_actions, **settings)
     except InputError as error:
-        at = error.name if where.has(error.name) else "name"
+        at = next((key for key in (error.name, error.name.partition("[")[0]) if where.has(key)), "name")
         raise where.fault(at, error.rule, error.value, error.remedy) from None
 
 

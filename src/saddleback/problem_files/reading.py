@@ -19,7 +19,7 @@ from saddleback.problem_files.code import imported
 from saddleback.problem_files.sections import Section, read_toml
 from saddleback.simulators.function import from_function
 from saddleback.spaces import StateSpace
-from saddleback.storage.json_file import short
+from saddleback.storage.json_file import plain, short
 from saddleback.zoo.instance import Instance
 
 _KEYS = "name", "gamma", "states", "actions", "start", "pool", "simulator", "reward", "constraints", "features"
@@ -81,8 +81,8 @@ def _fields(file: Section, kind: str, space: StateSpace, num_actions: int, ends:
         "reward": values,
         "reward_range": parts.range_of(reward, values),
         "constraints": constraints,
-        "features": places.features_of(file, kind, space, num_actions),
         "candidates": places.pool_of(file, space, num_actions, ends),
+        "features": places.features_of(file, kind, space, num_actions),
         "name": file.get("name", "text", file.file.stem),
     }
 
@@ -104,6 +104,9 @@ def _from_environment(file: Section, where: Section) -> Instance:
         raise at.fault(
             error.name if at.has(error.name) else "gymnasium", error.rule, error.value, error.remedy
         ) from None
+    except Exception as error:  # Gymnasium's own, and the environment's
+        what = plain(f"{type(error).__name__}: {error}", 300)
+        raise where.fault("gymnasium", "must name an environment that can be made", what, "check the name") from error
     sampler = model._sample
     assert isinstance(sampler, EnvSampler)
     fields = _fields(file, "batch", model.states, len(sampler.actions), sampler.terminates)
@@ -112,11 +115,11 @@ def _from_environment(file: Section, where: Section) -> Instance:
 
 def _from_zoo(file: Section, where: Section) -> Instance:
     """A problem of the zoo with its discount, start, features, limits or name changed."""
+    instance = parts.zoo_of(where)
     for key in ("states", "actions", "reward", "pool"):
         if file.has(key):
             remedy = "remove it: the zoo problem has its own"
             raise file.fault(key, "must be left out with a zoo problem", short(file.values[key]), remedy)
-    instance = parts.zoo_of(where)
     problem = instance.problem
     shape = (problem.num_states, problem.num_actions)
     changes: dict[str, Any] = {"name": file.get("name", "text", file.file.stem)}

@@ -136,11 +136,11 @@ def line_of(text: str, place: Place) -> int:
     lines = _lines(text)
     while place and place not in lines:
         place = place[:-1]
-    return lines.get(place, 1)
+    return lines[place]
 
 
 def _lines(text: str) -> dict[Place, int]:
-    lines: dict[Place, int] = {}
+    lines: dict[Place, int] = {(): 1}
     header: Place = ()
     counts: dict[Place, int] = {}
     for line, statement in _statements(text):
