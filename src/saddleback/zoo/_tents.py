@@ -7,7 +7,7 @@ as the coreset: Φ is the identity, W interpolates (it averages, so regression n
 and with equal weights 1/d the leverage d‖φ‖² ≤ d of *every* pair, seen or not, is at most the least possible bound. Twice
 differentiable value functions are met to O(h²) with knots h apart.
 
-``values``, ``maximum`` and ``argmax`` touch 2^k knots a state, never d.
+``values``, ``maximum`` and ``argmax`` touch 2^k knots a state, never d, and are the direct way through the actions.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from saddleback.policy import maximum_over_actions
 from saddleback.spaces import Actions, Array, States
 
+_PIECE = 1 << 16
+
 
 @dataclass(frozen=True, eq=False)
 class Tents:
@@ -30,7 +32,7 @@ class Tents:
     knots: tuple[Array, ...]
     num_actions: int
     coordinates: Callable[[States], Array]
-    direct: bool = field(default=False, init=False)
+    direct: bool = field(default=True, init=False)
 
     @property
     def num_nodes(self) -> int:
@@ -84,11 +86,16 @@ class Tents:
 
     def maximum(self, states: States, theta: Array) -> Array:
         """max_a ⟨φ(s, a), θ⟩."""
-        return maximum_over_actions(self.values(states, theta))
+        return np.concatenate([maximum_over_actions(self.values(part, theta)) for part in _pieces(states)])
 
     def argmax(self, states: States, theta: Array) -> Actions:
         """The first maximising action."""
-        return np.asarray(self.values(states, theta).argmax(axis=1), dtype=np.int64)
+        return np.concatenate([self.values(part, theta).argmax(axis=1) for part in _pieces(states)]).astype(np.int64)
+
+
+def _pieces(states: States) -> list[States]:
+    """At most 65,536 states at a time: what is worked out on the way stays small."""
+    return [states[i : i + _PIECE] for i in range(0, max(1, len(states)), _PIECE)]
 
 
 @dataclass(frozen=True)

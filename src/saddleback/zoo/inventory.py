@@ -88,10 +88,10 @@ def _day(capacity: int, demand: float) -> tuple[Array, Array, Array]:
     """E[min(D, y)] and P(D > y), ``(capacity+1,)``, and the law of max(y − D, 0) for every y, rows."""
     y = np.arange(capacity + 1)
     chance = np.exp(xlogy(y, demand) - demand - gammaln(y + 1))  # P(D = n)
-    above = pdtrc(y, demand)  # P(D > n)
+    above = np.asarray(pdtrc(y, demand), dtype=np.float64)  # P(D > n)
     sold = np.concatenate([[0.0], np.cumsum(above)[:-1]])  # E[min(D, y)] = Σ_{n<y} P(D > n)
     after = np.zeros((capacity + 1, capacity + 1))
     for level in y:
         after[level, level::-1] = chance[: level + 1]
         after[level, 0] = 1.0 - after[level, 1:].sum()
-    return sold, above, after
+    return np.asarray(sold), above, after
