@@ -66,11 +66,34 @@ def test_a_small_file(tmp_path: Path) -> None:
     assert (table.senses, table.thresholds.tolist()) == (("<=",), [3.0])
 
 
+def test_a_header_as_storm_writes_it(tmp_path: Path) -> None:
+    """A type of values, a blank after the last name, no number of choices, Windows' ends of lines."""
+    text = put("@parameters", "@value_type: rational\n@parameters").replace("gain wear", "gain wear ")
+    text = text.replace("@nr_choices\n5\n", "").replace("\n", "\r\n")
+    one, other = read(text, tmp_path), read(SMALL, tmp_path)
+    assert (one.P != other.P).nnz == 0 and one.reward.tolist() == other.reward.tolist()
+
+
 def test_missing_choices_stand_for_the_first(tmp_path: Path) -> None:
     """State 1 has one choice: its second action is the same again, in law and in signals."""
     table = read(SMALL, tmp_path)
     np.testing.assert_array_equal(table.P[[2]].toarray(), table.P[[3]].toarray())
     assert table.reward[1, 0] == table.reward[1, 1]
+
+
+def test_a_cost_of_one_s_own_follows_the_stand_in(tmp_path: Path) -> None:
+    """The second action of state 1 does not exist: it must not be had for less than what it stands for."""
+    path = tmp_path / "m.drn"
+    path.write_text(SMALL)
+    cost = np.array([[5.0, 1.0], [5.0, 1.0], [5.0, 1.0]])
+    table = read_drn(path, [Constraint("c", cost, "<=", 3.0)], gamma=0.9, reward="gain")
+    assert table.constraints[0].tolist() == [[5, 1], [5, 5], [5, 1]]
+
+
+def test_rewards_that_are_not_written_down_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("saddleback.simulators._drn_model._MOST_REWARDS", 7)
+    with pytest.raises(InputError, match=r"line 23.*at most 7 rewards"):
+        read(SMALL, tmp_path)
 
 
 def test_any_reward_model_may_be_the_reward(tmp_path: Path) -> None:
@@ -188,6 +211,7 @@ FAULTS: dict[str, tuple[str | bytes, list[str]]] = {
     "no colon": (put("1 : 3/4", "1 3/4"), ["line 16", "target : probability"]),
     "bad label": (put('"wide open"', '"wide open'), ["line 19", "labels"]),
     "not labelled": (put(" init", ""), ["`init`", "none"]),
+    "weight": (put(" init", " init rho=half"), ["line 12", "finite", "'half'"]),
     "weights": (put(" init", " init rho=0.5"), ["rho", "sum to 1", "0.5"]),
     "long line": (put("// a door", "//" + "x" * 70_000), ["line 1", "65,536"]),
     "bytes": (b"\x1f\x8b\x08\x00garbage", ["line 1", "plain text", "compressed"]),

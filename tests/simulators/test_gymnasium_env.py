@@ -279,3 +279,21 @@ def test_half_done_is_refused() -> None:
     model = from_gymnasium("MountainCar-v0", **NOTHING)
     with pytest.raises(InputError, match=r"states\[1\].*running.*0\.5"):
         model.sample(np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 0.5]]), np.zeros(2, int), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("name", ["InvertedPendulum-v5", "HalfCheetah-v5"])
+def test_mujoco_is_put_into_its_state_whole(name: str) -> None:
+    """In any order, and whatever came before: the solver's warm start must not tell."""
+    pytest.importorskip("mujoco")
+    corners = np.array([[1.0], [-1.0]]) * np.ones(gymnasium.make(name).action_space.shape)  # type: ignore[arg-type]
+    model = from_gymnasium(name, signals=("reward", None), actions=corners)
+    assert isinstance(model.states, BoxStates)
+    rng = np.random.default_rng(0)
+    states = np.column_stack([rng.normal(size=(60, model.states.dim - 1)) * 0.1, np.zeros(60)])
+    actions, order = np.arange(60) % 2, rng.permutation(60)
+    one = model.sample(states, actions, np.random.default_rng(1))
+    other = model.sample(states[order], actions[order], np.random.default_rng(1))
+    np.testing.assert_array_equal(one.next_states[order], other.next_states)
+    assert one.signals is not None and other.signals is not None
+    np.testing.assert_array_equal(one.signals[order], other.signals)
+    assert not np.array_equal(one.next_states, states)

@@ -17,6 +17,7 @@ from saddleback.simulators._drn_lines import NAME, Lines, quoted
 from saddleback.spaces import Array
 
 _MOST_MODELS = 1000
+_MOST_REWARDS = 200_000_000  # a line without rewards stands for as many zeros as there are reward models
 _LABEL = re.compile(r'\s*(?:"([^"]+)"|([^\s"\[\]]+))')
 _SUM = 1e-9  # as in a table
 _LOOSE_SUM = 1e-4
@@ -32,7 +33,8 @@ class Reading:
         self.num_choices = array("q")
         self.starts, self.targets, self.probabilities = array("q", [0]), array("q"), array("d")
         self.state_rewards, self.choice_rewards = array("d"), array("d")
-        self.labels: list[list[str]] = []
+        self.labels: list[tuple[str, ...]] = []
+        self.weights: dict[int, float | None] = {}  # of the states labelled init
         self._seen: set[int] = set()
         self._choice_line = 0
 
@@ -126,7 +128,10 @@ class Reading:
                 self._refuse("must end in labels", quoted(rest[position:]), "quote labels that hold blanks or brackets")
             labels.append(match.group(1) or match.group(2))
             position = match.end()
-        self.labels.append(labels)
+        self.labels.append(tuple(label for label in labels if label != "init" and not label.startswith("rho=")))
+        if "init" in labels:
+            given = [label[4:] for label in labels if label.startswith("rho=")]
+            self.weights[self.num_states - 1] = self.lines.number(given[0]) if given else None
 
     def _action(self, text: str) -> None:
         if self.num_states == 0:
@@ -186,6 +191,8 @@ class Reading:
     def _rewards(self, text: str, column: array[float]) -> str:
         """Append the rewards in brackets (zeros if there are none) and give what comes after them."""
         k = len(self.models)
+        if len(column) + k > _MOST_REWARDS:
+            self._refuse(f"must hold at most {_MOST_REWARDS:,} rewards", "more", "leave out reward models")
         if not text.startswith("["):
             column.extend([0.0] * k)
             return text
@@ -203,20 +210,17 @@ class Reading:
 
     def start(self) -> Array:
         """ρ over all states."""
-        rho = np.zeros(self.num_states)
-        for s, labels in enumerate(self.labels):
-            if "init" in labels:
-                weights = [label[4:] for label in labels if label.startswith("rho=")]
-                rho[s] = self.lines.number(weights[0]) if weights else 1.0
-        if not rho.any():
+        if not self.weights:
             raise InputError(str(self.lines.path), "must label a state `init`", "none", "add the label, or give rho")
-        weighted = any(label.startswith("rho=") for labels in self.labels for label in labels)
-        return rho if weighted else rho / rho.sum()
+        rho = np.zeros(self.num_states)
+        weights = list(self.weights.values())
+        uniform = all(weight is None for weight in weights)
+        rho[list(self.weights)] = 1.0 / len(weights) if uniform else [0.0 if w is None else w for w in weights]
+        return rho
 
     def state_names(self) -> list[str] | None:
         """The other labels of each state as its name, its number where there is none; None if no state has any."""
-        others = [[x for x in labels if x != "init" and not x.startswith("rho=")] for labels in self.labels]
-        return [" ".join(x) or str(s) for s, x in enumerate(others)] if any(others) else None
+        return [" ".join(x) or str(s) for s, x in enumerate(self.labels)] if any(self.labels) else None
 
     def _refuse(self, rule: str, value: Any, remedy: str) -> NoReturn:
         self.lines.refuse(rule, value, remedy)

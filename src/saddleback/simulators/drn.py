@@ -71,23 +71,30 @@ def read_drn(
     reading = Reading(Lines(path, most_bytes), normalise)
     reading.read()
     S, A = reading.num_states, max(reading.num_choices)
-    P, source = _padded(path, reading, S, A)
-    signals = {name: _signal(reading, j, source) for j, name in enumerate(reading.models)}
-    for name in [reward, *(c.name for c in constraints if c.signal is None)]:
-        known = ", ".join(signals) or "none"
+    P, first, means = _padded(path, reading, S, A)
+
+    def model(name: str) -> Array:
+        known = ", ".join(reading.models[:20]) or "none"
         remedy = "name one of them as reward, or as a constraint with signal None"
-        require(name in signals, str(path), f"must hold a reward model {name!r}", known, remedy)
-    costs = [signals[c.name] if c.signal is None else signal_array(c.name, c.signal, S, A) for c in constraints]
+        require(name in reading.models, str(path), f"must hold a reward model {name!r}", known, remedy)
+        return _signal(reading, reading.models.index(name), first + means)
+
+    def cost(c: Constraint) -> Array:
+        if c.signal is None:
+            return model(c.name)
+        return np.take_along_axis(signal_array(c.name, c.signal, S, A), means, axis=1)
+
+    costs = [cost(c) for c in constraints]
     start = reading.start() if rho is None else rho
     more = {"name": Path(path).stem, "state_names": reading.state_names(), **more}
     try:
-        return table_of(P, signals[reward], costs, constraints, gamma=gamma, rho=start, **more)
+        return table_of(P, model(reward), costs, constraints, gamma=gamma, rho=start, **more)
     except InputError as error:
         raise InputError(f"{path}: {error.name}", error.rule, error.value, error.remedy) from None
 
 
-def _padded(path: Any, reading: Reading, S: int, A: int) -> tuple[scipy.sparse.csr_array, Any]:
-    """P with A rows a state, and the choice of the file behind each row."""
+def _padded(path: Any, reading: Reading, S: int, A: int) -> tuple[scipy.sparse.csr_array, Any, Any]:
+    """P with A rows a state, the number of each state's first choice ``(S, 1)``, and what each action means ``(S, A)``."""
     first = np.concatenate([[0], np.cumsum(reading.num_choices)])
     missing = A - np.asarray(reading.num_choices)
     starts = np.asarray(reading.starts)
@@ -101,11 +108,11 @@ def _padded(path: Any, reading: Reading, S: int, A: int) -> tuple[scipy.sparse.c
         "split states with many choices into several with few",
     )
     choice = np.arange(A)[None, :]
-    source = first[:-1, None] + np.where(choice < np.asarray(reading.num_choices)[:, None], choice, 0)
+    means = np.where(choice < np.asarray(reading.num_choices)[:, None], choice, 0)
     rows = scipy.sparse.csr_array(
         (np.array(reading.probabilities), np.array(reading.targets), starts), shape=(len(lengths), S)
     )
-    return scipy.sparse.csr_array(rows[source.ravel()]), source
+    return scipy.sparse.csr_array(rows[(first[:-1, None] + means).ravel()]), first[:-1, None], means
 
 
 def _signal(reading: Reading, j: int, source: Any) -> Array:
