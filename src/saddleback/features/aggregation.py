@@ -56,7 +56,7 @@ class Aggregation:
         return ActiveRows(self._active(states), self.dim)
 
     def _active(self, states: States) -> Indices:
-        return self.groups[states][:, None]
+        return self.groups[states][None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ class Cells:
         return ActiveRows(self._active(states), self.dim)
 
     def _active(self, states: States) -> Indices:
-        return grid_cell(self.frame.unit(states), self.cells, self.cells)[:, None]
+        return grid_cell(self.frame.unit(states), self.cells, self.cells)[None]
 
 
 def grid_cell(u: Array, tiles: tuple[int, ...], cells: tuple[int, ...], offset: Array | None = None) -> Indices:

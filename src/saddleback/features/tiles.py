@@ -58,12 +58,12 @@ class Tiles:
         return ActiveRows(self.active(states), self.dim)
 
     def active(self, states: States) -> Indices:
-        """The tile in each grid, ``(n, T)``, numbered through all grids."""
+        """The tile in each grid, ``(T, n)``, numbered through all grids."""
         u, first = self.frame.unit(states), 0
-        found = np.empty((len(u), self.tilings), dtype=np.int64, order="F")  # written and read a grid at a time
+        found = np.empty((self.tilings, len(u)), dtype=np.int64)
         for t, o in enumerate(self.offsets):
             cells = self.tiles if t == 0 else tuple(n + 1 for n in self.tiles)
-            found[:, t] = grid_cell(u, self.tiles, cells, o) + first
+            found[t] = grid_cell(u, self.tiles, cells, o) + first
             first += math.prod(cells)
         return found
 
