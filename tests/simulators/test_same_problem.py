@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import chi2
 
 from saddleback import solve
+from saddleback.executors.joblib import Joblib
 from saddleback.simulator import GenerativeModel, Stream, generator
 from saddleback.simulators import Table, from_gymnasium
 from saddleback.solution import Solution
@@ -163,3 +164,12 @@ def test_another_law_is_noticed() -> None:
     model = from_gymnasium("FrozenLake-v1", map_name="4x4", success_rate=0.38, signals=())
     value, critical = statistic(model, P, PAIRS[1], OVER)
     assert value > critical
+
+
+def test_worker_processes_draw_the_same() -> None:
+    """An environment made anew in two workers: the answer of one process."""
+    table = lake_table()
+    told = lake_told(np.vstack([table.reward, np.zeros((1, 4))]), np.vstack([table.constraints[0], np.zeros((1, 4))]))
+    model = from_gymnasium("FrozenLake-v1", map_name="4x4", signals=())
+    answers = [answer(solve(told, model, samples=8000, seed=SEED, executor=e)) for e in (None, Joblib(2))]
+    assert answers[0] == answers[1]
