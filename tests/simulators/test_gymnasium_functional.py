@@ -60,6 +60,36 @@ def key(rng: np.random.Generator) -> int:
     return int(rng.integers(2**32))
 
 
+class Keyed(Falling):
+    """Takes keys only, and never the same one twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[Any] = []
+
+    def note(self, rng: Any) -> None:
+        assert isinstance(rng, int)
+        self.seen.append(rng)
+
+    def transition(self, state: Drop, action: float, rng: Any, params: Any = None) -> Drop:
+        self.note(rng)
+        return super().transition(state, action, rng)
+
+    def reward(self, state: Drop, action: float, next_state: Drop, rng: Any, params: Any = None) -> float:
+        self.note(rng)
+        return super().reward(state, action, next_state, rng)
+
+    def terminal(self, state: Drop, rng: Any, params: Any = None) -> bool:
+        self.note(rng)
+        return super().terminal(state, rng)
+
+
+def test_every_use_has_a_key_of_its_own() -> None:
+    env = Keyed()
+    from_functional(env, AIR, key=key, **OPTIONS).sample(STATES, np.zeros(3, int), np.random.default_rng(0))
+    assert len(env.seen) == len(set(env.seen)) == 3 + 3 + 1  # the last state is terminal
+
+
 def test_keys_are_made_from_the_generator() -> None:
     model = from_functional(Falling(), AIR, key=key, **OPTIONS)
     states, actions = np.tile(STATES[:1], (50, 1)), np.zeros(50, int)
