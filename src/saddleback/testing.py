@@ -141,7 +141,7 @@ def check_features(features: Features, states: Any) -> None:
 
 
 def check_simulator(
-    problem: CMDP, simulator: GenerativeModel | SampleFunction, *, calls: int = 10_000, seed: int = 0
+    problem: CMDP, simulator: GenerativeModel | SampleFunction, *, calls: int = 20_000, seed: int = 0
 ) -> list[Finding]:
     """What is wrong with a simulator (:mod:`saddleback.checks`), errors first; an empty list where nothing was found."""
     findings = run_checks(problem, simulator, calls=calls, seed=seed).findings

@@ -25,7 +25,7 @@ def test_errors_and_warnings_have_their_exit_codes(run: Call, tmp_path: Path) ->
     warned.write_text(good.read_text().replace('"<= 0.3"', '"<= 6"'))
     code, out, _ = run("check", warned)
     assert code == 0 and "warning (threshold of overtime): every policy meets" in words(out)
-    assert "warned: 0 errors, 1 warnings in" in words(out)
+    assert "warned: 0 errors, 1 warning in" in words(out)
     assert run("check", warned, "--strict")[0] == 5
     wrong = tmp_path / "wrong.toml"
     wrong.write_text(good.read_text().replace("states = 11", "states = 10"))

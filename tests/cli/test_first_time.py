@@ -156,7 +156,7 @@ MISTAKES: dict[str, tuple[str, list[tuple[str, str]], int, str, str]] = {
     ),
     "takes the first action for all": (
         "batch",
-        [("np.array([0.3, 0.7])[action]", "np.array([0.1, 0.9])[action[0]]")],
+        [("np.array([0.3, 0.7])[action]", "np.array([0.3, 0.7])[action[0]]")],
         5,
         "batches",
         "answers otherwise in a batch of many pairs than alone",

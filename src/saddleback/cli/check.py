@@ -21,7 +21,7 @@ FOUND = 5
 def check(
     target: Target,
     settings: Settings = None,
-    calls: Annotated[int, typer.Option(help="Simulator calls, at most.")] = 10_000,
+    calls: Annotated[int, typer.Option(help="Simulator calls, at most.")] = 20_000,
     seed: Seed = 0,
     strict: Annotated[bool, typer.Option("--strict", help="Let warnings count as mistakes.")] = False,
     as_json: Json = False,
@@ -48,7 +48,8 @@ def _print(console: Console, problem: CMDP, report: Report) -> None:
     for skipped in report.skipped:
         say(f"not checked: {skipped}.")
     warnings = len(report.findings) - report.errors
-    verdict = f"{report.errors} errors, {warnings} warnings" if report.findings else "no mistake found"
+    counts = [f"{n} {word}{'' if n == 1 else 's'}" for n, word in ((report.errors, "error"), (warnings, "warning"))]
+    verdict = ", ".join(counts) if report.findings else "no mistake found"
     say(f"{problem.name}: {verdict} in {report.calls:,} simulator calls.")
     thresholds = zip(problem.constraints, problem.user_thresholds(), strict=True)
     for constraint, total in thresholds:
