@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import random
 import re
 import subprocess
 import sys
@@ -339,6 +340,88 @@ def test_gymnasium_by_name(tmp_path: Path) -> None:
     assert draw.signals is not None and draw.signals[0].tolist() == [-1.0, 0.0]
     assert "FILE:5: simulator.gymnasium`" in refused(path, "MountainCar-v0", "NoSuchThing-v0")
     assert "FILE:2: states` must be left out" in refused(path, "start = [-0.5, 0.0, 0.0]", "states = 3")
+
+
+VALUES = [
+    "\n1 ",
+    " -1 ",
+    " 0 ",
+    " 1.5 ",
+    " true ",
+    ' "x" ',
+    ' "<= 5" ',
+    " [] ",
+    " [1] ",
+    " [[1]] ",
+    " {} ",
+    " {a=1} ",
+    " inf ",
+    " nan ",
+    ' "" ',
+    ' "shop:step" ',
+    " [0,1] ",
+    ' ["a"] ',
+    "\n1979-05-27 ",
+    " [[0,1],[1]] ",
+    " {low=[0],high=[1]} ",
+    " {low=0,high=1} ",
+    " 1e400 ",
+    " 99999999999999999999 ",
+    ' "observed" ',
+    ' "a:b" ',
+    '\n{sampler="cart:near"} ',
+    ' {zoo="queue"} ',
+    " [{}] ",
+    ' [{name="a"}] ',
+    ' "batch"\n',
+]
+
+
+def mutant(text: str, rng: random.Random) -> str:
+    """The file with a few values, lines or characters changed."""
+    lines = text.splitlines()
+    for _ in range(rng.choice([1, 1, 1, 2, 3])):
+        i, kind = rng.randrange(len(lines)), rng.random()
+        if kind < 0.6 and "=" in lines[i]:
+            lines[i] = f"{lines[i].partition('=')[0]}= {rng.choice(VALUES).strip()}"
+        elif kind < 0.75 and len(lines) > 1:
+            del lines[i]
+        elif kind < 0.85:
+            lines.insert(i, rng.choice(lines))
+        else:
+            at = rng.randrange(len(lines[i]) + 1)
+            lines[i] = (
+                lines[i][:at] + chr(rng.choice([0, 9, 34, 39, 91, 93, 61, 46, 35, 123, 125, 200])) + lines[i][at + 1 :]
+            )
+    return "\n".join(lines)
+
+
+def check_mutants(folder: Path, number: int) -> None:
+    """Each is a problem, or is refused with its line; nothing else ever comes out."""
+    rng = random.Random(0)
+    for text, code, module in ((QUEUE, CODE, "queue"), (CART, CART_CODE, "cart")):
+        (folder / f"{module}.py").write_text(code)
+        path, loaded = folder / f"{module}.toml", 0
+        for _ in range(number):
+            path.write_text(mutant(text, rng))
+            message = f"{path}:"
+            try:
+                load_problem(path)
+                loaded += 1
+            except InputError as error:
+                message = str(error)
+            assert f"{path}:" in message
+        print(f"{module}: {number} mutants with seed 0, {loaded} of them problems")
+        assert 0 < loaded < number
+
+
+def test_mutants_are_refused_or_understood(tmp_path: Path) -> None:
+    check_mutants(tmp_path, 150)
+
+
+@pytest.mark.study
+def test_many_mutants_are_refused_or_understood(tmp_path: Path) -> None:
+    check_mutants(tmp_path, 20_000)
 
 
 # ---- stored runs ---------------------------------------------------------------------------------------------------------

@@ -69,22 +69,20 @@ def check_interactive_solver(solver: InteractiveSolver, tolerance: float = 0.5) 
 def check_evaluator(evaluator: Evaluator, *, tabular: bool = False, tolerance: float = 0.05) -> None:
     """Values ``(1+m,)`` in [0, H], close to the truth with many samples, inside an ordered interval of sensible width."""
     table, problem, buffer = _buffer(tabular, 4000, Stream.EVALUATION)
-    rng = np.random.default_rng(1)
-    H, m = problem.horizon, problem.num_constraints
-    deterministic = TabularPolicy.deterministic(rng.integers(0, 3, 5), 3)
-    stochastic = TabularPolicy.stochastic(rng.dirichlet(np.ones(3), 5))
-    for policy in (deterministic, stochastic):
-        values = evaluator.evaluate(problem, buffer, policy)
-        truth = problem.start.weights @ state_values(table, policy)[problem.start.states]
-        assert values.shape == (1 + m,), f"values must have shape {(1 + m,)}, got {values.shape}"
-        assert np.all((values >= 0) & (values <= H)), f"values must lie in [0, {H:g}], got {values}"
-        assert np.abs(values - truth).max() <= tolerance * H, f"values {values} are too far from the truth {truth}"
-        low, high = evaluator.interval(problem, buffer, policy, 0.999)
-        assert np.all(low <= high), "an interval must be ordered"
-        assert np.all((low <= truth) & (truth <= high)), f"the 99.9 % interval [{low}, {high}] misses the truth {truth}"
-        assert np.all(high - low < 0.5 * H), "an interval must say something"
-        wider = evaluator.interval(problem, buffer, policy, 0.99999)
-        assert np.all(wider.high - wider.low >= high - low), "more confidence must not give a narrower interval"
+    for policy in _two_policies():
+        _check_values(table, problem, buffer, evaluator, policy, tolerance)
+
+
+def check_interactive_evaluator(evaluator: Any, *, samples: int = 200_000, tolerance: float = 0.05) -> None:
+    """As :func:`check_evaluator`, for an evaluator that plays the policies itself: every call it makes is metered."""
+    table, problem, buffer = _buffer(False, 4, Stream.EVALUATION)
+    model, policies = table.simulator(), _two_policies()
+    sampler = Sampler(model, 0, limit=samples)
+    measured = evaluator.evaluate_interactively(problem, sampler, policies)
+    assert 0 < sampler.num_queries == model.num_queries <= samples, "every simulator call must go through the sampler"
+    for policy in policies:
+        _check_values(table, problem, buffer, measured, policy, tolerance)
+    assert sampler.num_queries == model.num_queries, "what was measured must draw nothing more"
 
 
 def check_design(designer: Any, *, tabular: bool = False) -> None:
@@ -146,6 +144,29 @@ def check_simulator(
     """What is wrong with a simulator (:mod:`saddleback.checks`), errors first; an empty list where nothing was found."""
     findings = run_checks(problem, simulator, calls=calls, seed=seed).findings
     return sorted(findings, key=lambda f: f.severity != "error")
+
+
+def _two_policies() -> list[Policy]:
+    rng = np.random.default_rng(1)
+    deterministic = TabularPolicy.deterministic(rng.integers(0, 3, 5), 3)
+    return [deterministic, TabularPolicy.stochastic(rng.dirichlet(np.ones(3), 5))]
+
+
+def _check_values(
+    table: Table, problem: CMDP, buffer: Buffer, evaluator: Evaluator, policy: Policy, tolerance: float
+) -> None:
+    H, m = problem.horizon, problem.num_constraints
+    values = evaluator.evaluate(problem, buffer, policy)
+    truth = problem.start.weights @ state_values(table, as_table(policy, table.num_states))[problem.start.states]
+    assert values.shape == (1 + m,), f"values must have shape {(1 + m,)}, got {values.shape}"
+    assert np.all((values >= 0) & (values <= H)), f"values must lie in [0, {H:g}], got {values}"
+    assert np.abs(values - truth).max() <= tolerance * H, f"values {values} are too far from the truth {truth}"
+    low, high = evaluator.interval(problem, buffer, policy, 0.999)
+    assert np.all(low <= high), "an interval must be ordered"
+    assert np.all((low <= truth) & (truth <= high)), f"the 99.9 % interval [{low}, {high}] misses the truth {truth}"
+    assert np.all(high - low < 0.5 * H), "an interval must say something"
+    wider = evaluator.interval(problem, buffer, policy, 0.99999)
+    assert np.all(wider.high - wider.low >= high - low), "more confidence must not give a narrower interval"
 
 
 def _with_features(problem: CMDP) -> CMDP:

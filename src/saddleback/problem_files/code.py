@@ -25,6 +25,10 @@ from saddleback.storage.json_file import plain, short
 _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
+class NoFunctionError(Exception):
+    """The module is there, the function is not."""
+
+
 @dataclass(frozen=True)
 class Imported:
     """A callable known by where it is; it is looked up in every process that uses it."""
@@ -39,16 +43,18 @@ class Imported:
 
 @functools.cache
 def find(folder: str, path: str) -> Callable[..., Any]:
-    """The callable at ``module:callable``; raises whatever loading raises, and LookupError where there is none."""
+    """The callable at ``module:callable``; raises whatever loading raises."""
     module_name, _, names = path.partition(":")
     found: Any = _module(Path(folder), module_name)
     for name in names.split("."):
         if not hasattr(found, name):
             known = ", ".join(n for n, x in vars(found).items() if callable(x) and not n.startswith("_"))
-            raise LookupError(f"there is no {name} in {module_name}, which has {plain(known, 200) or 'no functions'}")
+            raise NoFunctionError(
+                f"there is no {name} in {module_name}, which has {plain(known, 200) or 'no functions'}"
+            )
         found = getattr(found, name)
     if not callable(found):
-        raise LookupError(f"{path} is no function but {short(found)}")
+        raise NoFunctionError(f"{path} is no function but {short(found)}")
     return found
 
 
@@ -61,7 +67,7 @@ def imported(section: Section, key: str) -> Imported:
         raise section.fault(key, "must look like module:callable", short(path), example)
     try:
         find(folder, path)
-    except LookupError as error:
+    except NoFunctionError as error:
         raise section.fault(key, "must name a function", plain(str(error), 300), "check the spelling") from None
     except (Exception, SystemExit) as error:  # the user's module: anything can happen
         what = plain(f"{type(error).__name__}: {error}", 300)
