@@ -14,6 +14,8 @@ from saddleback.features import OneHot
 from saddleback.spaces import Actions, Array, FiniteStates, States
 
 _MOST_DIM = 2000  # features above which rank and span are left to the design
+_A_FEATURE = 20  # pairs a feature: local ones are zero nearly everywhere
+_MOST_NUMBERS = 10_000_000  # of Φ
 _OFF = 1e-6
 _ILL = 1e8  # condition number of Φ above which half of float64's digits are gone
 
@@ -24,7 +26,8 @@ def check_features(probe: Probe) -> None:
     if features is None or isinstance(features, OneHot):
         return
     d = report.dim = features.dim
-    states, actions = probe.pairs(max(1000, 2 * min(d, _MOST_DIM)), 5)
+    wanted = _A_FEATURE * d if d <= _MOST_DIM else 0
+    states, actions = probe.pairs(max(1000, min(wanted, _MOST_NUMBERS // d)), 5)
     phi = called(probe, "features", features.at, states, actions, (d,))
     if phi is None:
         return
@@ -61,7 +64,10 @@ def _check_rank(probe: Probe, phi: Array) -> None:
     space = probe.problem.states
     complete = isinstance(space, FiniteStates) and space.num * probe.problem.num_actions <= len(phi)
     if report.rank < d and (complete or len(phi) >= 2 * d):
-        text = f"{d} features have rank {report.rank} on {len(phi)} pairs: some are sums of others; leave those out"
+        text = (
+            f"{d} features have rank {report.rank} on {len(phi)} pairs: some are sums of others, or zero all over; leave "
+            "those out"
+        )
         probe.add("rank", text, warn=True)
     if report.condition > _ILL:
         text = f"the features' condition number is {report.condition:.1g}; scale them alike, or leave out near copies"
