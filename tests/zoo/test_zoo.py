@@ -113,6 +113,15 @@ def test_parameters_are_described(name: str) -> None:
         assert re.search(rf"`{row.name}` \| {re.escape(_in_docs(row.default))} \|", documented), row
 
 
+@pytest.mark.parametrize("name", BY_NAME)
+def test_every_page_has_a_picture_and_a_command(name: str) -> None:
+    page = DOCS.read_text().split(f"## {name}\n")[1].split("\n## ")[0]
+    picture = DOCS.parent / "zoo" / f"{name}.svg"
+    assert f"](zoo/{name}.svg)" in page
+    assert picture.read_text().lstrip().startswith("<?xml") and picture.stat().st_size < 60_000
+    assert re.search(rf"^saddleback (solve|exact) {name}\b", page, re.M)
+
+
 def _in_docs(default: object) -> str:
     return "none" if default is None else str(default)
 
