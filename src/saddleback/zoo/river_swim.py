@@ -4,7 +4,7 @@ A chain of ``length`` places along a river that flows to the left. Drifting (act
 Swimming up (action 1) succeeds with probability ``up``, leaves the swimmer where he is with the probability that is left, and loses
 a place with probability ``down``; at the ends what would leave the chain stays. Drifting at the lower end pays ``small``, swimming
 at the upper end 1. The chain is the RiverSwim of Strehl and Littman (An analysis of model-based interval estimation for Markov
-decision processes, Journal of Computer and System Sciences 74, 2008); the limit on effort is added here.
+decision processes, Journal of Computer and System Sciences 74, 2008); ends and rewards are simplified, and the limit on effort is added here.
 
 Reward: as above. Constraint: strokes, 1 for each slot of swimming, averaged over discounted time, "≤" a limit.
 """
