@@ -1,9 +1,14 @@
-"""What the command line can be pointed at: a zoo problem by name, a problem table in an ``.npz`` file, or a stored run."""
+"""What the command line can be pointed at: a zoo problem, a table (``.npz``), a problem file (``.toml``), or a stored run.
+
+A problem file names code, so it is read only where the user has named it. A run remembers such a file by its name and SHA-256,
+and whoever takes up or certifies the run names the file again: a run that comes from a stranger makes nothing run.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +16,7 @@ from typing import Any
 from saddleback import zoo
 from saddleback.errors import InputError
 from saddleback.policy import TabularPolicy
+from saddleback.problem_files import load_problem
 from saddleback.simulators.table import Table
 from saddleback.storage.certificate_file import problem_fields
 from saddleback.storage.json_file import plain, sha256_of, short
@@ -19,14 +25,18 @@ from saddleback.storage.table_file import load_table
 from saddleback.zoo.instance import Instance
 
 _MOST_SETTING = 100  # characters of a name with its value: longer ones are no one's choice
+_HASH = "sha256="
 
 
 def load_target(target: str, settings: Sequence[str] = ()) -> Instance:
-    """The problem behind ``target``; ``settings`` are "name=value" strings for a zoo problem's parameters."""
-    if target.endswith(".npz"):
+    """The problem behind a ``target`` that the user named; ``settings`` are "name=value" strings for a zoo problem.
+
+    Never call it with what a stored run says, other than by way of :func:`named_again`.
+    """
+    if target.endswith((".npz", ".toml")):
         if settings:
             raise InputError("--set", "must not be given for a file", short(list(settings)), "change the file instead")
-        return _of_file(target, load_table(target))
+        return load_problem(target) if target.endswith(".toml") else _of_file(target, load_table(target))
     parameters = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
@@ -40,7 +50,7 @@ def load_target(target: str, settings: Sequence[str] = ()) -> Instance:
     if target not in zoo.BY_NAME:
         raise InputError(
             "TARGET",
-            f"must be an .npz file or one of the zoo: {', '.join(zoo.BY_NAME)}",
+            f"must be a .toml or .npz file or one of the zoo: {', '.join(zoo.BY_NAME)}",
             short(target),
             "run `saddleback zoo` for the list",
         )
@@ -48,15 +58,41 @@ def load_target(target: str, settings: Sequence[str] = ()) -> Instance:
 
 
 def origin_of(target: str, settings: Sequence[str]) -> Origin:
-    """How a run folder remembers the problem: by name and settings, or by the table file with its hash."""
+    """How a run folder remembers the problem: by name and settings, or by the file with its hash."""
     if target.endswith(".npz"):
         return Origin(target, (), Path(target), sha256_of(Path(target)))
+    if target.endswith(".toml"):
+        return Origin(target, (f"{_HASH}{sha256_of(Path(target))}",))
     return Origin(target, tuple(settings))
 
 
-def load_run_target(run: Run) -> Instance:
-    """The problem of a stored run, which must still be the one that was solved."""
-    if run.table is not None:
+def named_again(target: str, problem: str | os.PathLike[str] | None) -> str:
+    """The target of a stored run, where that is safe to load: a problem file only if the user has named it again."""
+    if not target.endswith(".toml"):
+        if problem is not None:
+            raise InputError(
+                "--problem", "must be left out: the run was not made from a problem file", problem, "remove it"
+            )
+        return target
+    if problem is None:
+        rule = f"must be given: the run was made from the problem file {plain(target)}, which names code to run"
+        raise InputError("--problem", rule, "nothing", "name the file again, as in --problem problem.toml")
+    if Path(problem).name != Path(target).name or not os.path.isfile(problem):
+        rule = f"must be the problem file that the run was made from, {plain(target)}"
+        raise InputError("--problem", rule, problem, "name that file, wherever it is now")
+    return str(problem)
+
+
+def load_run_target(run: Run, problem_file: str | os.PathLike[str] | None = None) -> Instance:
+    """The problem of a stored run, which must still be the one that was solved; a problem file must be named again."""
+    target = named_again(run.target, problem_file)
+    if target.endswith(".toml"):
+        recorded, found = "".join(run.settings).removeprefix(_HASH), sha256_of(Path(target))
+        if recorded != found:
+            rule = f"must be unchanged since the run was made (SHA-256 {plain(recorded, 12)})"
+            raise InputError(target, rule, f"{found[:12]}", "restore it, or solve the new problem")
+        instance = load_problem(target)
+    elif run.table is not None:
         table = dataclasses.replace(load_table(run.table), name=Path(run.target).stem)
         instance = _of_file(run.target, table)
     elif run.target.endswith(".npz"):  # whatever has that name by now, here, need not be what was solved

@@ -3,7 +3,8 @@
     from saddleback.testing import check_solver
     check_solver(MySolver())
 
-Each check raises ``AssertionError`` with a sentence that names the broken rule. They need no pytest.
+Each check raises ``AssertionError`` with a sentence that names the broken rule. They need no pytest. A simulator is looked at
+more closely, and may have several faults: :func:`check_simulator` lists them.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from saddleback.buffer import Buffer, collect, cut
+from saddleback.checks import Finding, run_checks
 from saddleback.design import Design, full_design, weighted_design
 from saddleback.exact import best_policy, state_values
 from saddleback.features import OneHot
 from saddleback.oracles import Dual, Evaluator, InteractiveSolver, Solver, Step, simplex_point
 from saddleback.policy import Policy, TabularPolicy, as_table
 from saddleback.problem import CMDP
-from saddleback.simulator import Sampler, Stream
+from saddleback.simulator import GenerativeModel, SampleFunction, Sampler, Stream
 from saddleback.simulators.table import Table
 from saddleback.spaces import Array, Features
 
@@ -67,22 +69,20 @@ def check_interactive_solver(solver: InteractiveSolver, tolerance: float = 0.5) 
 def check_evaluator(evaluator: Evaluator, *, tabular: bool = False, tolerance: float = 0.05) -> None:
     """Values ``(1+m,)`` in [0, H], close to the truth with many samples, inside an ordered interval of sensible width."""
     table, problem, buffer = _buffer(tabular, 4000, Stream.EVALUATION)
-    rng = np.random.default_rng(1)
-    H, m = problem.horizon, problem.num_constraints
-    deterministic = TabularPolicy.deterministic(rng.integers(0, 3, 5), 3)
-    stochastic = TabularPolicy.stochastic(rng.dirichlet(np.ones(3), 5))
-    for policy in (deterministic, stochastic):
-        values = evaluator.evaluate(problem, buffer, policy)
-        truth = problem.start.weights @ state_values(table, policy)[problem.start.states]
-        assert values.shape == (1 + m,), f"values must have shape {(1 + m,)}, got {values.shape}"
-        assert np.all((values >= 0) & (values <= H)), f"values must lie in [0, {H:g}], got {values}"
-        assert np.abs(values - truth).max() <= tolerance * H, f"values {values} are too far from the truth {truth}"
-        low, high = evaluator.interval(problem, buffer, policy, 0.999)
-        assert np.all(low <= high), "an interval must be ordered"
-        assert np.all((low <= truth) & (truth <= high)), f"the 99.9 % interval [{low}, {high}] misses the truth {truth}"
-        assert np.all(high - low < 0.5 * H), "an interval must say something"
-        wider = evaluator.interval(problem, buffer, policy, 0.99999)
-        assert np.all(wider.high - wider.low >= high - low), "more confidence must not give a narrower interval"
+    for policy in _two_policies():
+        _check_values(table, problem, buffer, evaluator, policy, tolerance)
+
+
+def check_interactive_evaluator(evaluator: Any, *, samples: int = 200_000, tolerance: float = 0.05) -> None:
+    """As :func:`check_evaluator`, for an evaluator that plays the policies itself: every call it makes is metered."""
+    table, problem, buffer = _buffer(False, 4, Stream.EVALUATION)
+    model, policies = table.simulator(), _two_policies()
+    sampler = Sampler(model, 0, limit=samples)
+    measured = evaluator.evaluate_interactively(problem, sampler, policies)
+    assert 0 < sampler.num_queries == model.num_queries <= samples, "every simulator call must go through the sampler"
+    for policy in policies:
+        _check_values(table, problem, buffer, measured, policy, tolerance)
+    assert sampler.num_queries == model.num_queries, "what was measured must draw nothing more"
 
 
 def check_design(designer: Any, *, tabular: bool = False) -> None:
@@ -136,6 +136,37 @@ def check_features(features: Features, states: Any) -> None:
     best = np.einsum("nd,d->n", features.at(states, chosen), theta[:, 0])
     assert np.allclose(best, features.maximum(states, theta[:, 0])), "argmax must attain the maximum"
     assert np.all(features.argmax(states, np.zeros(d)) == 0), "ties must go to the lowest index"
+
+
+def check_simulator(
+    problem: CMDP, simulator: GenerativeModel | SampleFunction, *, calls: int = 20_000, seed: int = 0
+) -> list[Finding]:
+    """What is wrong with a simulator (:mod:`saddleback.checks`), errors first; an empty list where nothing was found."""
+    findings = run_checks(problem, simulator, calls=calls, seed=seed).findings
+    return sorted(findings, key=lambda f: f.severity != "error")
+
+
+def _two_policies() -> list[Policy]:
+    rng = np.random.default_rng(1)
+    deterministic = TabularPolicy.deterministic(rng.integers(0, 3, 5), 3)
+    return [deterministic, TabularPolicy.stochastic(rng.dirichlet(np.ones(3), 5))]
+
+
+def _check_values(
+    table: Table, problem: CMDP, buffer: Buffer, evaluator: Evaluator, policy: Policy, tolerance: float
+) -> None:
+    H, m = problem.horizon, problem.num_constraints
+    values = evaluator.evaluate(problem, buffer, policy)
+    truth = problem.start.weights @ state_values(table, as_table(policy, table.num_states))[problem.start.states]
+    assert values.shape == (1 + m,), f"values must have shape {(1 + m,)}, got {values.shape}"
+    assert np.all((values >= 0) & (values <= H)), f"values must lie in [0, {H:g}], got {values}"
+    assert np.abs(values - truth).max() <= tolerance * H, f"values {values} are too far from the truth {truth}"
+    low, high = evaluator.interval(problem, buffer, policy, 0.999)
+    assert np.all(low <= high), "an interval must be ordered"
+    assert np.all((low <= truth) & (truth <= high)), f"the 99.9 % interval [{low}, {high}] misses the truth {truth}"
+    assert np.all(high - low < 0.5 * H), "an interval must say something"
+    wider = evaluator.interval(problem, buffer, policy, 0.99999)
+    assert np.all(wider.high - wider.low >= high - low), "more confidence must not give a narrower interval"
 
 
 def _with_features(problem: CMDP) -> CMDP:

@@ -9,17 +9,18 @@ from zoo_checks import fit, most_slack, optimum
 
 from saddleback.errors import InputError
 from saddleback.problem import CMDP
-from saddleback.zoo import BY_NAME, Instance, describe, make
+from saddleback.zoo import BY_NAME, CONTINUOUS, Instance, describe, make
 
 SMALL = {"random-linear": {"states": 40}}  # of the LP only: at 200 states a dense P keeps HiGHS busy for seconds
 DOCS = Path(__file__).parents[2] / "docs" / "zoo.md"
+TABLES = [name for name in BY_NAME if name not in CONTINUOUS]
 
 
 def small(name: str) -> Instance:
     return make(name, **SMALL.get(name, {}))
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+@pytest.mark.parametrize("name", TABLES)
 def test_instance_is_whole(name: str) -> None:
     instance = make(name)
     problem, table = instance.problem, instance.table
@@ -38,7 +39,7 @@ def test_instance_is_whole(name: str) -> None:
         assert len(set(problem.state_names)) == problem.num_states
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+@pytest.mark.parametrize("name", TABLES)
 def test_the_constraint_binds_and_can_be_met(name: str) -> None:
     instance = small(name)
     table, known = instance.table, instance.known
@@ -58,7 +59,7 @@ def test_the_constraint_binds_and_can_be_met(name: str) -> None:
     assert most_slack(table) == pytest.approx(known["zeta"], rel=1e-5)
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+@pytest.mark.parametrize("name", TABLES)
 def test_samples_follow_the_table(name: str) -> None:
     """Pearson's test on 8 pairs of 50,000 samples, each at 1e-7: a false-alarm rate below 1e-6."""
     instance = make(name)
@@ -80,6 +81,28 @@ def test_samples_follow_the_table(name: str) -> None:
     assert instance.simulator.num_queries == 8 * 50_000
 
 
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_continuous_instance_is_whole(name: str) -> None:
+    """Candidates and start lie in the box, signals within their ranges, and the simulator stays inside from all of them."""
+    instance = make(name)
+    problem = instance.problem
+    assert instance.name == problem.name == name and instance.table is None and instance.summary
+    states, actions = problem.pairs()
+    assert not np.any(problem.states.outside(states)) and set(actions) == set(range(problem.num_actions))
+    u = problem.utilities(states, actions)
+    assert np.all((u >= 0) & (u <= 1))
+    first, again = (
+        instance.simulator.sample(states, actions, np.random.default_rng(np.random.SeedSequence(2))).next_states
+        for _ in range(2)
+    )
+    assert np.array_equal(first, again) and not np.any(problem.states.outside(first))
+    assert problem.features is not None
+    phi = problem.features.at(states, actions)
+    assert np.linalg.matrix_rank(phi) == problem.features.dim
+    weights = np.linalg.lstsq(phi, np.ones(len(phi)), rcond=None)[0]
+    np.testing.assert_allclose(phi @ weights, 1.0, atol=1e-10)  # 1 lies in the span
+
+
 @pytest.mark.parametrize("name", BY_NAME)
 def test_parameters_are_described(name: str) -> None:
     rows = describe(name)
@@ -90,6 +113,15 @@ def test_parameters_are_described(name: str) -> None:
         assert re.search(rf"`{row.name}` \| {re.escape(_in_docs(row.default))} \|", documented), row
 
 
+@pytest.mark.parametrize("name", BY_NAME)
+def test_every_page_has_a_picture_and_a_command(name: str) -> None:
+    page = DOCS.read_text().split(f"## {name}\n")[1].split("\n## ")[0]
+    picture = DOCS.parent / "zoo" / f"{name}.svg"
+    assert f"](zoo/{name}.svg)" in page
+    assert picture.read_text().lstrip().startswith("<?xml") and picture.stat().st_size < 60_000
+    assert re.search(rf"^saddleback (solve|exact) {name}\b", page, re.M)
+
+
 def _in_docs(default: object) -> str:
     return "none" if default is None else str(default)
 
@@ -97,18 +129,20 @@ def _in_docs(default: object) -> str:
 def test_docs_give_the_optima_of_the_defaults() -> None:
     """The table of answers in docs/zoo.md, to its four decimals."""
     stated = {
-        name: (float(value), float(multiplier))
+        name: (float(value.replace("−", "-")), float(multiplier))
         for name, value, multiplier in re.findall(
-            r"^\| `([a-z-]+)` \| .* \| ([\d.]+) \| ([\d.]+) \|$", DOCS.read_text(), re.M
+            r"^\| `([a-z-]+)` \| .* \| (−?[\d.]+) \| ([\d.]+) \|$", DOCS.read_text(), re.M
         )
     }
-    assert list(stated) == list(BY_NAME)
+    assert list(stated) == [*TABLES, "linear-quadratic"]
     for name, (value, multiplier) in stated.items():
-        table = make(name).table
-        assert table is not None
-        answer = optimum(table)
-        assert answer.value == pytest.approx(value, abs=6e-5)
-        assert answer.multipliers[0] == pytest.approx(multiplier, abs=6e-5)
+        instance = make(name)
+        if instance.table is None:
+            answer = instance.known["value"], instance.known["multiplier"]
+        else:
+            found = optimum(instance.table)
+            answer = found.value, found.multipliers[0]
+        assert answer == pytest.approx((value, multiplier), abs=6e-5), name
 
 
 def test_strings_are_converted() -> None:
@@ -122,7 +156,11 @@ def test_strings_are_converted() -> None:
 @pytest.mark.parametrize(
     ("name", "parameters", "words"),
     [
-        ("maze", {}, ["`problem`", "'maze'", "wireless, gridworld, queue, garnet, random-linear, hard-instance"]),
+        (
+            "maze",
+            {},
+            ["`problem`", "'maze'", "wireless, gridworld, queue, garnet, random-linear, hard-instance", "pendulum"],
+        ),
         ("wireless", {"power": 3}, ["`power`", "must be a parameter of wireless", "capacity=10", "budget=0.12"]),
         ("wireless", {"capacity": "many"}, ["`capacity`", "a whole number", "'many'", "capacity=10"]),
         ("wireless", {"capacity": "4.5"}, ["`capacity`", "a whole number"]),
@@ -146,6 +184,24 @@ def test_strings_are_converted() -> None:
         ("random-linear", {"states": 10**5}, ["`states`", "GiB", "5e+10"]),
         ("random-linear", {"feature_concentration": 0}, ["`feature_concentration`", "(0, 1e+06]"]),
         ("random-linear", {"dim": "0"}, ["`dim`", "at least 1"]),
+        ("routing", {"waiting": -1.0}, ["`waiting`", "[0, inf)"]),
+        ("inventory", {"limit": 1.5}, ["`limit`", "[0, 1]"]),
+        ("inventory", {"capacity": 10**4}, ["`capacity`", "GiB", "fewer items"]),
+        ("maintenance", {"grades": 1}, ["`grades`", "at least 2"]),
+        ("maintenance", {"floor": 1.1}, ["`floor`", "[0, 1]"]),
+        ("streaming", {"price": 0.0}, ["`price`", "(0, inf)"]),
+        ("river-swim", {"up": 0.8, "down": 0.5}, ["`down`", "at most 1 - up = 0.2", "0.5"]),
+        ("queue-network", {"knots": 17}, ["`knots`", "at most 16"]),
+        ("queue-network", {"capacity": 10**5}, ["`capacity`", "at most 10000"]),
+        ("warehouse", {"capacity": 3}, ["`capacity`", "at least 4"]),
+        ("frozen-lake", {"size": 5}, ["`size`", "4 or 8", "5"]),
+        ("taxi", {"rainy": "maybe"}, ["`rainy`", "true or false", "'maybe'"]),
+        ("cliff-walking", {"limit": -0.5}, ["`limit`", "[0, inf)"]),
+        ("linear-quadratic", {"gain": 1.9}, ["`gain`", "(0, 1.8]"]),
+        ("linear-quadratic", {"gain": 1.8}, ["`gain`", "below 1 + drift"]),
+        ("linear-quadratic", {"start": 2.0}, ["`start`", "within 1 of zero", "2.0"]),
+        ("mountain-car", {"start": 0.5}, ["`start`", "[-1.2, 0.4]"]),
+        ("pendulum", {"hold": 0}, ["`hold`", "at least 1"]),
         ("hard-instance", {"dim": 5}, ["`dim`", "at least 6 and at most 66"]),
         ("hard-instance", {"gamma": 0.0}, ["`gamma`", "(0, 1)"]),
         ("hard-instance", {"zeta": 0.0}, ["`zeta`", "(0, 4.5]"]),

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from saddleback._version import __version__
-from saddleback.cli import certify, exact, frontier, plan, resume, sample, solve, zoo
+from saddleback.cli import certify, check, exact, frontier, plan, resume, sample, solve, zoo
 from saddleback.errors import SaddlebackError
 
 app = typer.Typer(
@@ -37,6 +37,7 @@ def root(version: Annotated[bool, typer.Option("--version", help="Print the vers
 # In the order in which a newcomer meets them.
 app.command(epilog="Example: saddleback zoo")(zoo.zoo)
 app.command(epilog="Example: saddleback exact wireless --json")(exact.exact)
+app.command(epilog="Example: saddleback check problem.toml")(check.check)
 app.command(epilog="Example: saddleback plan wireless --epsilon 2")(plan.plan)
 app.command(
     epilog="Examples: saddleback solve wireless --check   ·   saddleback solve problem.npz --epsilon 0.5 --out run"

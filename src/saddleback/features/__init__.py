@@ -1,7 +1,66 @@
-"""Feature maps φ: S × A → R^d."""
+"""Feature maps φ: S × A → R^d, and maps of states ψ: S → R^k from which :class:`PerAction` makes them.
 
+:func:`make` builds one from a name and plain settings, :func:`examine` reports on one. docs/features.md says which to choose.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from saddleback.features.aggregation import Aggregation, Cells
+from saddleback.features.constant import Constant, WithConstant, with_constant
+from saddleback.features.fourier import Fourier
+from saddleback.features.frame import Frame
 from saddleback.features.function import FeatureFunction
+from saddleback.features.making import make, make_stacked, settings_of
 from saddleback.features.matrix import FeatureMatrix
 from saddleback.features.one_hot import OneHot
+from saddleback.features.per_action import PerAction
+from saddleback.features.polynomial import Polynomial
+from saddleback.features.radial_basis import RadialBasis
+from saddleback.features.random_fourier import RandomFourier
+from saddleback.features.report import FeatureReport, examine
+from saddleback.features.stacked import Joined, Stacked
+from saddleback.features.state import StateFeatures, StateFunction, StateMatrix
+from saddleback.features.tiles import Tiles
 
-BY_NAME = {"one-hot": OneHot, "matrix": FeatureMatrix, "function": FeatureFunction}
+BY_NAME: dict[str, Callable[..., Any]] = {
+    "one-hot": OneHot,
+    "matrix": FeatureMatrix,
+    "function": FeatureFunction,
+    "aggregation": Aggregation,
+    "cells": Cells,
+    "tiles": Tiles,
+    "radial-basis": RadialBasis,
+    "fourier": Fourier,
+    "polynomial": Polynomial,
+    "random-fourier": RandomFourier,
+}
+
+__all__ = [
+    "BY_NAME",
+    "Aggregation",
+    "Cells",
+    "Constant",
+    "FeatureFunction",
+    "FeatureMatrix",
+    "FeatureReport",
+    "Fourier",
+    "Frame",
+    "Joined",
+    "OneHot",
+    "PerAction",
+    "Polynomial",
+    "RadialBasis",
+    "RandomFourier",
+    "Stacked",
+    "StateFeatures",
+    "StateFunction",
+    "StateMatrix",
+    "Tiles",
+    "WithConstant",
+    "examine",
+    "make",
+    "make_stacked",
+    "settings_of",
+    "with_constant",
+]

@@ -17,6 +17,7 @@ class OneHot:
     num_states: int
     num_actions: int
     direct: bool = field(default=True, init=False)
+    constant: bool = field(default=True, init=False)
 
     @property
     def dim(self) -> int:

@@ -14,12 +14,25 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple, get_args, get_type_hints
 
 from saddleback.errors import InputError
+from saddleback.zoo.cliff_walking import cliff_walking
+from saddleback.zoo.frozen_lake import frozen_lake
 from saddleback.zoo.garnet import garnet
 from saddleback.zoo.gridworld import gridworld
 from saddleback.zoo.hard_instance import hard_instance
 from saddleback.zoo.instance import Instance
+from saddleback.zoo.inventory import inventory
+from saddleback.zoo.linear_quadratic import linear_quadratic
+from saddleback.zoo.maintenance import maintenance
+from saddleback.zoo.mountain_car import mountain_car
+from saddleback.zoo.pendulum import pendulum
 from saddleback.zoo.queue import queue
+from saddleback.zoo.queue_network import queue_network
 from saddleback.zoo.random_linear import random_linear
+from saddleback.zoo.river_swim import river_swim
+from saddleback.zoo.routing import routing
+from saddleback.zoo.streaming import streaming
+from saddleback.zoo.taxi import taxi
+from saddleback.zoo.warehouse import warehouse
 from saddleback.zoo.wireless import wireless
 
 BY_NAME: dict[str, Callable[..., Instance]] = {
@@ -29,7 +42,23 @@ BY_NAME: dict[str, Callable[..., Instance]] = {
     "garnet": garnet,
     "random-linear": random_linear,
     "hard-instance": hard_instance,
+    "routing": routing,
+    "inventory": inventory,
+    "maintenance": maintenance,
+    "streaming": streaming,
+    "river-swim": river_swim,
+    "queue-network": queue_network,
+    "warehouse": warehouse,
+    "frozen-lake": frozen_lake,
+    "taxi": taxi,
+    "cliff-walking": cliff_walking,
+    "linear-quadratic": linear_quadratic,
+    "mountain-car": mountain_car,
+    "pendulum": pendulum,
 }
+
+CONTINUOUS = ("linear-quadratic", "mountain-car", "pendulum")
+"""The problems with continuous states, which have no table at any size."""
 
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}

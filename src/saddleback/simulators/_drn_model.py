@@ -1,0 +1,232 @@
+"""The model in a DRN file, line after line, into columns: see :mod:`saddleback.simulators.drn` for the format.
+
+What is declared (numbers of states and choices) is compared with what comes, never believed: all columns grow with the lines
+that were really there.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from typing import Any, NoReturn
+
+import numpy as np
+
+from saddleback.errors import InputError
+from saddleback.simulators._drn_lines import NAME, Lines, quoted
+from saddleback.spaces import Array
+
+_MOST_MODELS = 1000
+_MOST_REWARDS = 200_000_000  # a line without rewards stands for as many zeros as there are reward models
+_LABEL = re.compile(r'\s*(?:"([^"]+)"|([^\s"\[\]]+))')
+_SUM = 1e-9  # as in a table
+_LOOSE_SUM = 1e-4
+
+
+class Reading:
+    """A file read into columns: one entry a state, a choice or a transition."""
+
+    def __init__(self, lines: Lines, normalise: bool):
+        self.lines, self.normalise = lines, normalise
+        self.models: list[str] = []
+        self.num_states = 0
+        self.num_choices = array("q")
+        self.starts, self.targets, self.probabilities = array("q", [0]), array("q"), array("d")
+        self.state_rewards, self.choice_rewards = array("d"), array("d")
+        self.labels: list[tuple[str, ...]] = []
+        self.weights: dict[int, float | None] = {}  # of the states labelled init
+        self._seen: set[int] = set()
+        self._choice_line = 0
+
+    def read(self) -> None:
+        """All of the file."""
+        declared = self._header()
+        S = declared["@nr_states"]
+        for text in self.lines:
+            if text.startswith("state "):
+                self._state(text, S)
+            elif text.startswith("action "):
+                self._action(text)
+            else:
+                self._transition(text, S)
+        self.lines.at += 1
+        self._end_state()
+        found = {"@nr_states": self.num_states, "@nr_choices": sum(self.num_choices)}
+        for name, number in declared.items():
+            if found[name] != number:
+                self._refuse(
+                    f"must end after {number} of {name}", found[name], f"mend {name}, or the file is cut short"
+                )
+
+    # ---- the header ----------------------------------------------------------------------------------------------------
+
+    def _header(self) -> dict[str, int]:
+        seen: set[str] = set()
+        declared: dict[str, int] = {}
+        for text in self.lines:
+            field = text.split(":")[0] if text.startswith(("@type:", "@value_type:")) else text
+            if field in seen:
+                self._refuse(f"must hold {field} once", "it again", "leave one out")
+            seen.add(field)
+            if field == "@model":
+                for needed in ("@type", "@reward_models", "@nr_states"):
+                    if needed not in seen:
+                        self._refuse(f"must declare {needed} before @model", "none", f"add {needed}")
+                return declared
+            self._field(field, text, declared)
+        self.lines.at += 1
+        self._refuse("must hold @model", "the end of the file", "the file is cut short: write it again")
+
+    def _field(self, field: str, text: str, declared: dict[str, int]) -> None:
+        value = text.partition(":")[2].strip()
+        if field == "@type":
+            if value != "MDP":
+                self._refuse("must be of @type: MDP", quoted(value), "convert the model to an MDP")
+        elif field == "@value_type":
+            if value not in ("double", "rational"):
+                self._refuse("must have values double or rational", quoted(value), "export it with plain numbers")
+        elif field == "@parameters":
+            if names := self.lines.next("the parameters").split():
+                self._refuse("must have no parameters", quoted(names[0]), "give them values before you export")
+        elif field == "@reward_models":
+            self._models(self.lines.next("the names of reward models").split())
+        elif field in ("@nr_states", "@nr_choices"):
+            declared[field] = self.lines.whole(self.lines.next("a number").strip(), field)
+            if declared[field] == 0:
+                self._refuse(f"must have {field} above 0", 0, "give the model a state")
+        else:
+            known = "@type, @value_type, @parameters, @reward_models, @nr_states, @nr_choices, @model"
+            self._refuse(f"must be one of {known}", quoted(text), "export it without other sections")
+
+    def _models(self, names: list[str]) -> None:
+        if len(names) > _MOST_MODELS:
+            self._refuse(f"must have at most {_MOST_MODELS} reward models", len(names), "leave some out")
+        for name in names:
+            if not NAME.fullmatch(name):
+                self._refuse("must name reward models without commas, brackets or quotes", quoted(name), "rename it")
+        if len(set(names)) < len(names):
+            self._refuse("must give reward models distinct names", quoted(" ".join(names)), "rename one")
+        self.models = names
+
+    # ---- the model -----------------------------------------------------------------------------------------------------
+
+    def _state(self, text: str, declared: int) -> None:
+        self._end_state()
+        number, rest = _first(text[6:])
+        if self.lines.whole(number, "a state's number") != self.num_states:
+            rule = f"must go on with state {self.num_states}"
+            self._refuse(rule, quoted(number), "number the states from 0 on, in order, without gaps")
+        if self.num_states == declared:
+            self._refuse(f"must have {declared} states as declared", "one more", "mend @nr_states")
+        self.num_states += 1
+        self.num_choices.append(0)
+        rest = self._rewards(rest, self.state_rewards)
+        labels, position, rest = [], 0, rest.rstrip()
+        while position < len(rest):
+            match = _LABEL.match(rest, position)
+            if match is None:
+                self._refuse("must end in labels", quoted(rest[position:]), "quote labels that hold blanks or brackets")
+            labels.append(match.group(1) or match.group(2))
+            position = match.end()
+        self.labels.append(tuple(label for label in labels if label != "init" and not label.startswith("rho=")))
+        if "init" in labels:
+            given = [label[4:] for label in labels if label.startswith("rho=")]
+            self.weights[self.num_states - 1] = self.lines.number(given[0]) if given else None
+
+    def _action(self, text: str) -> None:
+        if self.num_states == 0:
+            self._refuse("must begin with a state", quoted(text), "put `state 0` before the first action")
+        self._end_choice()
+        name, rest = _first(text[7:])
+        if not NAME.fullmatch(name):
+            self._refuse("must name the action before its rewards", quoted(name), "call it 0, 1, …")
+        self.num_choices[-1] += 1
+        self._choice_line = self.lines.at
+        rest = self._rewards(rest, self.choice_rewards)
+        if rest.strip():
+            self._refuse("must end after the rewards of the action", quoted(rest), "names must not hold blanks")
+
+    def _transition(self, text: str, declared: int) -> None:
+        target, colon, probability = text.partition(":")
+        if not colon:
+            rule = "must be `state …`, `action …` or `target : probability`"
+            self._refuse(rule, quoted(text), "write it again, or leave it out")
+        if self.num_states == 0 or self.num_choices[-1] == 0:
+            self._refuse("must come after an action", quoted(text), "put `action 0` before it")
+        t = self.lines.whole(target.strip(), "a target")
+        if t >= declared:
+            self._refuse(f"must lead to states 0 to {declared - 1}", t, "mend the target, or @nr_states")
+        if t in self._seen:
+            self._refuse("must give each target of a choice once", f"state {t} again", "add the two probabilities")
+        p = self.lines.number(probability.strip())
+        if not 0 <= p <= 1 + _LOOSE_SUM:
+            self._refuse("must be a probability", p, "mend it")
+        self._seen.add(t)
+        self.targets.append(t)
+        self.probabilities.append(p)
+
+    def _end_choice(self) -> None:
+        if self.num_choices and self.num_choices[-1] > 0:
+            first = self.starts[-1]
+            total = sum(self.probabilities[first:])
+            tolerance = _LOOSE_SUM if self.normalise else _SUM
+            if len(self.probabilities) == first or abs(total - 1) > tolerance:
+                self.lines.at = self._choice_line
+                remedy = "mend them" if abs(total - 1) > _LOOSE_SUM else "mend them, or read it with normalise=True"
+                self._refuse("must have probabilities of this action that sum to 1", f"{total:.12g}", remedy)
+            if self.normalise:
+                for i in range(first, len(self.probabilities)):
+                    self.probabilities[i] /= total
+            self.starts.append(len(self.probabilities))
+            self._seen = set()
+
+    def _end_state(self) -> None:
+        if self.num_states == 0:
+            return
+        self._end_choice()
+        if self.num_choices[-1] == 0:
+            rule = f"must give state {self.num_states - 1} an action"
+            self._refuse(rule, "none", "let it stay where it is if nothing can be done there")
+
+    def _rewards(self, text: str, column: array[float]) -> str:
+        """Append the rewards in brackets (zeros if there are none) and give what comes after them."""
+        k = len(self.models)
+        if len(column) + k > _MOST_REWARDS:
+            self._refuse(f"must hold at most {_MOST_REWARDS:,} rewards", "more", "leave out reward models")
+        if not text.startswith("["):
+            column.extend([0.0] * k)
+            return text
+        inside, bracket, rest = text[1:].partition("]")
+        if not bracket:
+            self._refuse("must close the bracket around rewards", quoted(text), "add ]")
+        values = [x.strip() for x in inside.split(",")] if inside.strip() else []
+        if len(values) != k:
+            rule = f"must give {k} rewards in brackets, one a reward model"
+            self._refuse(rule, len(values), "name all reward models after @reward_models")
+        column.extend(self.lines.number(x) for x in values)
+        return rest
+
+    # ---- what the file says of start and names -------------------------------------------------------------------------
+
+    def start(self) -> Array:
+        """ρ over all states."""
+        if not self.weights:
+            raise InputError(str(self.lines.path), "must label a state `init`", "none", "add the label, or give rho")
+        rho = np.zeros(self.num_states)
+        weights = list(self.weights.values())
+        uniform = all(weight is None for weight in weights)
+        rho[list(self.weights)] = 1.0 / len(weights) if uniform else [0.0 if w is None else w for w in weights]
+        return rho
+
+    def state_names(self) -> list[str] | None:
+        """The other labels of each state as its name, its number where there is none; None if no state has any."""
+        return [" ".join(x) or str(s) for s, x in enumerate(self.labels)] if any(self.labels) else None
+
+    def _refuse(self, rule: str, value: Any, remedy: str) -> NoReturn:
+        self.lines.refuse(rule, value, remedy)
+
+
+def _first(text: str) -> tuple[str, str]:
+    """The first word and what comes after it."""
+    word, *rest = text.split(None, 1)
+    return word, rest[0] if rest else ""

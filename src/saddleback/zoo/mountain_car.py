@@ -1,0 +1,76 @@
+"""Mountain car with little fuel: Gymnasium's MountainCar-v0 with a cost.
+
+A car in a valley, too weak to climb straight to the flag, gains height by swinging. The state is position and velocity, the
+actions are to push left, to coast and to push right, each held for ``hold`` steps of the environment. Reward: −1 for each decision
+until the flag (position 0.5) is reached, and nothing from then on. Constraint: fuel, 1 for each decision to push, a discounted
+total "≤" a budget. A free swing costs nothing, so a patient driver gets there with less. Source: A. Moore, Efficient memory-based
+learning for robot control, PhD thesis, University of Cambridge, 1990, as in Gymnasium's classic control; the fuel is added here.
+The features interpolate on a grid of knots (:mod:`saddleback.zoo._tents`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from saddleback.problem import CMDP, Constraint, Start
+from saddleback.simulators.gymnasium_env import from_gymnasium
+from saddleback.spaces import Actions, Array, BoxStates, States
+from saddleback.zoo._check import discount, number, whole
+from saddleback.zoo._classic import HeldMaker, lattice
+from saddleback.zoo.instance import Instance
+
+FLAG, COAST = 0.5, 1
+
+
+def mountain_car(
+    *, budget: float = 8.0, hold: int = 10, start: float = -0.5, gamma: float = 0.95, knots: int = 9
+) -> Instance:
+    """Drive a weak car out of a valley with a limit on fuel (needs gymnasium).
+
+    budget: decisions to push, discounted total
+    hold: steps of the environment a decision lasts
+    start: position where the car stands at first
+    gamma: discount factor a decision
+    knots: of the interpolation along each axis; the dimension is 3 * knots^2
+    """
+    number("budget", budget, 0.0)
+    whole("hold", hold, 1, 100)
+    number("start", start, -1.2, 0.4)
+    discount(gamma)
+    whole("knots", knots, 2, 200)
+    simulator = from_gymnasium(HeldMaker("MountainCar-v0", hold, _over), signals=(), terminates=False)
+    box = simulator.states
+    assert isinstance(box, BoxStates)
+    features, candidates = lattice(box, knots, 3)
+
+    def reward(states: States, actions: Actions) -> Array:
+        return np.where(_there(states), 0.0, -1.0)
+
+    def fuel(states: States, actions: Actions) -> Array:
+        return np.where(_there(states) | (actions == COAST), 0.0, 1.0)
+
+    problem = CMDP(
+        gamma=gamma,
+        start=Start(np.array([[start, 0.0]]), np.array([1.0])),
+        num_actions=3,
+        states=box,
+        reward=reward,
+        constraints=[Constraint("fuel", fuel, "<=", budget, (0.0, 1.0))],
+        features=features,
+        reward_range=(-1.0, 0.0),
+        candidates=candidates,
+        name="mountain-car",
+    )
+    summary = f"drive out of a valley soon; fuel <= {budget:g} pushes, discounted"
+    return Instance("mountain-car", problem, simulator, None, summary, {})
+
+
+def _there(states: States) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Where the flag is reached; the car stays there."""
+    return np.asarray(states[:, 0] >= FLAG)
+
+
+def _over(state: Any) -> bool:
+    return bool(state[0] >= FLAG)

@@ -1,0 +1,38 @@
+"""The page on features: its code runs in order and prints what the page says."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+from saddleback.features import BY_NAME, make, settings_of
+from saddleback.spaces import BoxStates
+
+PAGE = (Path(__file__).parent.parent.parent / "docs" / "features.md").read_text()
+
+
+def test_the_examples_print_what_the_page_says():
+    blocks = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE, re.S)
+    assert len(blocks) == len(re.findall(r"```python", PAGE)) == 3
+    names: dict[str, object] = {}
+    for code, expected in blocks:
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile(code, "docs/features.md", "exec"), names)
+        assert out.getvalue() == expected
+
+
+def test_the_table_names_every_map_and_setting():
+    rows = {name: text for name, text in re.findall(r"^\| `([\w-]+)` \|(.*)\|$", PAGE, re.MULTILINE) if name in BY_NAME}
+    assert set(rows) == set(BY_NAME) - {"matrix", "function"}
+    for name, text in rows.items():
+        own = set(settings_of(name)) - {"low", "high", "coordinates", "shape", "constant", "direct"}
+        assert own <= set(re.findall(r"`(\w+)`", text)), name
+
+
+def test_the_table_says_whether_a_constant_is_in_the_span():
+    box = BoxStates([0.0], [1.0])
+    for name in ("cells", "tiles", "fourier", "polynomial", "radial-basis"):
+        assert make(name, box, 1, constant=False).constant
+    assert not make("random-fourier", box, 1, constant=False).constant
+    assert not make("radial-basis", box, 1, constant=False, normalised=False).constant

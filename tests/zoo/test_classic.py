@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import gymnasium
+import numpy as np
+import pytest
+
+from saddleback import solve
+from saddleback.zoo import Instance, make
+from saddleback.zoo._tents import Tents
+from saddleback.zoo.pendulum import TORQUES
+
+
+def ride(instance: Instance, choose: object, decisions: int) -> tuple[np.ndarray, np.ndarray]:
+    """Discounted reward and cost of a deterministic ride from the start, and where it ends."""
+    problem = instance.problem
+    x, total, rng = problem.start.states, np.zeros(2), np.random.default_rng(0)
+    for t in range(decisions):
+        a = choose(x)  # type: ignore[operator]
+        total += problem.gamma**t * np.array([signal.at(x, a)[0] for signal in problem.signals])
+        x = instance.simulator.sample(x, a, rng).next_states
+    return total, x[0]
+
+
+@pytest.mark.parametrize(("name", "id"), [("mountain-car", "MountainCar-v0"), ("pendulum", "Pendulum-v1")])
+def test_decisions_are_held(name: str, id: str) -> None:
+    """The simulator's next state against the environment's own, stepped by hand; an angle counts modulo a turn."""
+    instance = make(name, hold=4)
+    rng = np.random.default_rng(np.random.SeedSequence(5))
+    box = instance.simulator.states
+    low, high = 0.8 * box.low, np.array([0.2, 0.06]) if name == "mountain-car" else 0.8 * box.high  # type: ignore[union-attr]
+    states, actions = rng.uniform(low, high, (20, 2)), rng.integers(0, 3, 20)
+    following = instance.simulator.sample(states, actions, rng).next_states
+    env = gymnasium.make(id).unwrapped
+    env.reset(seed=0)
+    for s, a, found in zip(states, actions, following, strict=True):
+        env.state = s.copy()  # type: ignore[attr-defined]
+        for _ in range(4):
+            env.step(int(a) if name == "mountain-car" else np.array([TORQUES[a]], dtype=np.float32))
+        expected = np.array(env.state, dtype=float)  # type: ignore[attr-defined]
+        if name == "pendulum":
+            expected[0] = (expected[0] + np.pi) % (2 * np.pi) - np.pi
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+
+
+def test_the_flag_is_the_end() -> None:
+    instance = make("mountain-car")
+    states, actions = np.array([[0.49, 0.05], [0.55, 0.01]]), np.array([2, 0])
+    following = instance.simulator.sample(states, actions, np.random.default_rng(0)).next_states
+    assert following[0, 0] >= 0.5 and following[0, 0] < 0.6  # stopped on the way, not after ten steps
+    np.testing.assert_array_equal(following[1], states[1])
+    u = [signal.at(following, actions) for signal in instance.problem.signals]
+    np.testing.assert_array_equal(u, 0.0)  # no reward and no fuel from then on
+
+
+def test_coasting_needs_no_fuel_and_gets_nowhere() -> None:
+    instance = make("mountain-car")
+    total, end = ride(instance, lambda x: np.array([1]), 60)
+    assert total[1] == 0.0 and total[0] == pytest.approx(-(1 - 0.95**60) * 20) and end[0] < 0.0
+
+
+def promise_and_truth(knots: int) -> tuple[float, float]:
+    """Value iteration on the interpolated model of the car without a budget, and what its policy gets."""
+    instance = make("mountain-car", knots=knots)
+    problem = instance.problem
+    tents = problem.features
+    assert isinstance(tents, Tents)
+    states, actions = problem.pairs()
+    following = instance.simulator.sample(states, actions, np.random.default_rng(0)).next_states
+    reward = problem.signals[0].at(states, actions)
+    theta = reward * 20
+    while True:
+        new = reward + problem.gamma * tents.maximum(following, theta)
+        if np.abs(new - theta).max() < 1e-7:
+            break
+        theta = new
+    total, _ = ride(instance, lambda x: tents.argmax(x, theta), 150)
+    return float(tents.maximum(problem.start.states, theta)[0]), float(total[0])
+
+
+def test_more_knots_mend_the_promise() -> None:
+    """Without a budget: 9 knots an axis promise a fifth too much, 25 are within 5 %."""
+    coarse, fine = promise_and_truth(9), promise_and_truth(25)
+    print(f"promise and truth: 9 knots {coarse}, 25 knots {fine}")
+    assert coarse[0] > coarse[1] + 0.15 * abs(coarse[1])
+    assert fine[0] == pytest.approx(fine[1], rel=0.05)
+
+
+@pytest.mark.parametrize("name", ["mountain-car", "pendulum"])
+def test_solved_from_the_simulator(name: str) -> None:
+    """The car gets to the flag and the pendulum earns more than one that hangs; both spend less than without a budget."""
+    budgeted, free = make(name), make(name, budget=100.0)
+    values = []
+    for instance in (budgeted, free):
+        solution = solve(instance.problem, instance.simulator, samples=2_000, seed=0)
+        assert solution.mixture is not None
+        rides = [
+            ride(instance, lambda x, m=member: m.probabilities(x).argmax(axis=1), 150)
+            for member in solution.mixture.members
+        ]
+        values.append(solution.mixture.weights @ np.array([total for total, _ in rides]))
+        if name == "mountain-car":
+            assert all(end[0] >= 0.5 for _, end in rides)
+    idle = ride(budgeted, lambda x: np.array([1]), 150)[0][0]
+    assert values[0][0] > idle + 0.2 * abs(idle)
+    assert values[0][1] < 0.95 * values[1][1]
