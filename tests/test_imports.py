@@ -1,6 +1,6 @@
 """The import order of docs/adr/0002: who may know whom, checked on the syntax tree of every source file.
 
-    errors < spaces < problem < simulator, policy < blocks, design, kernels < batches < support < buffer < oracles, columns
+    errors < spaces < start < problem < simulator, policy < blocks, design, kernels < batches < support < buffer < oracles, columns
            < framework < slater, solution < plug-in folders < certify, choices < setup, testing < stationary, targets, a_priori
            < steering < status < budgeted, tradeoff < certification < adaptive < solving < reports < cli
 
@@ -25,6 +25,7 @@ SOURCE = Path(saddleback.__file__).parent
 ORDER: list[set[str]] = [
     {"errors", "_version"},
     {"spaces"},
+    {"start"},
     {"problem"},
     {"simulator", "policy"},
     {"blocks", "design", "kernels"},
@@ -48,7 +49,7 @@ ORDER: list[set[str]] = [
         "zoo",
     },
     {"certify", "allocation", "choices"},
-    {"durable", "fingerprint", "growing", "memory", "streamed"},
+    {"checks", "durable", "fingerprint", "growing", "memory", "problem_files", "streamed"},
     {"setup", "testing"},
     {"stationary", "targets", "a_priori", "from_store"},
     {"steering"},
@@ -72,7 +73,7 @@ BETWEEN_PLUG_INS = {
     "simulators": {"features"},
     "exact": {"simulators.table"},
     "storage": {"simulators.table"},
-    "zoo": {"simulators.table"},
+    "zoo": {"features", "simulators.table", "simulators.gymnasium_table", "simulators.gymnasium_env"},
 }
 
 # Files that may not see the simulator or the truth, and the names that a few of them may import all the same.
@@ -83,7 +84,7 @@ MAY_NAME = {
     "solvers.perturbed_model": {"Stream", "generator"},  # its own noise, never a sample
 }
 
-HEAVY = ("ray", "gymnasium", "torch", "matplotlib", "numba", "jax", "pandas")
+HEAVY = ("ray", "gymnasium", "torch", "matplotlib", "mujoco", "numba", "jax", "pandas", "quantecon")
 
 
 class Import(NamedTuple):

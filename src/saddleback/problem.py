@@ -22,54 +22,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from saddleback.errors import InputError, require
 from saddleback.spaces import Actions, Array, BoxStates, Features, FiniteStates, States, StateSpace
+from saddleback.start import Start as Start
+from saddleback.start import as_float64, refuse_float32
 
 SignalFunction = Callable[[States, Actions], Array]
 Sense = Literal[">=", "<="]
 
 _POOL = 8192  # pairs of a pool that nobody has given
 _RANGE_SLACK = 1e-9  # of the span: how far a value may lie outside its declared range before it is refused
-
-
-StartSampler = Callable[[int, np.random.Generator], States]
-"""``sampler(number, rng)``: so many independent start states."""
-
-
-@dataclass(frozen=True)
-class Start:
-    """The start distribution ρ by its support: ``states`` with ``weights`` that sum to one.
-
-    With a ``sampler``, :meth:`sampled`, the states are a sample of ρ that solvers look at; certificates draw another.
-    """
-
-    states: States
-    weights: Array
-    sampler: StartSampler | None = None
-
-    @classmethod
-    def sampled(cls, sampler: StartSampler, number: int = 1024, seed: int = 0) -> Start:
-        """From ``sampler(number, rng) -> states``."""
-        require(number >= 1, "number", "must be at least 1", number, "1024 starts are usually enough")
-        rng = np.random.Generator(np.random.Philox(np.random.SeedSequence(seed)))
-        return cls(np.array(sampler(number, rng)), np.full(number, 1.0 / number), sampler)
-
-    @classmethod
-    def over_all(cls, rho: ArrayLike) -> Start:
-        """From the vector ρ over a finite state space; states of probability zero are dropped."""
-        rho = _float64("rho", rho)
-        bad = np.flatnonzero(~np.isfinite(rho) | (rho < 0))
-        if bad.size:
-            raise InputError(
-                f"rho[{bad[0]}]", "must be finite and non-negative", rho[bad[0]], "give a probability vector"
-            )
-        require(
-            abs(float(rho.sum()) - 1) <= 1e-9,
-            "rho",
-            "must sum to 1",
-            float(rho.sum()),
-            "divide it by its sum if the weights are right",
-        )
-        support = np.flatnonzero(rho)
-        return cls(support.astype(np.int64), rho[support] / rho.sum())
 
 
 @dataclass(frozen=True)
@@ -110,7 +70,7 @@ class _Signal:
                 f"shape {x.shape}",
                 "vectorise it over states and actions",
             )
-            _refuse_float32(self.name, x)
+            refuse_float32(self.name, x)
             self.check(x, states, actions)
             return x.astype(np.float64)
         return np.asarray(self.values[states, actions], dtype=np.float64)
@@ -304,7 +264,7 @@ class CMDP:
             values: Array | SignalFunction | None = given
             low, high = map(float, declared)
         else:
-            values = _float64(name, given)
+            values = as_float64(name, given)
             expected = (self.num_states, self.num_actions)
             require(
                 values.shape == expected, name, f"must have shape {expected}", values.shape, "give one value a pair"
@@ -356,19 +316,3 @@ class CMDP:
             w,
             "give a probability vector",
         )
-
-
-def _refuse_float32(name: str, x: NDArray[Any]) -> None:
-    require(
-        x.dtype.kind in "iub" or x.dtype == np.float64,
-        name,
-        "must be float64 (sums over thousands of iterations lose float32's digits)",
-        str(x.dtype),
-        "convert it with .astype(numpy.float64) where it is made",
-    )
-
-
-def _float64(name: str, given: Any) -> Array:
-    x = np.asarray(given)
-    _refuse_float32(name, x)
-    return x.astype(np.float64)

@@ -70,6 +70,11 @@ class GenerativeModel:
         """Draw one next state per pair; ``key`` is the seed key that an error should name."""
         try:
             returned = self._sample(states.copy(), actions.copy(), rng)  # it may write into what it is given
+        except SimulatorError as error:  # an adapter that knows which of the pairs it was, but not the key
+            if error.key is not None:
+                raise
+            known = {"state": error.state, "action": error.action, "index": error.index}
+            raise SimulatorError(error.problem, **known, key=key) from error.__cause__
         except (SaddlebackError, MemoryError):  # there is no more room, for whoever asks: not the simulator's fault
             raise
         except Exception as error:  # the user's code: anything can happen, and the pair must be named

@@ -61,6 +61,8 @@ class Support:
     features: Features | None
     compiled: bool = False
     _phi: Array | None = field(init=False, default=None)
+    _held: Features | None = field(init=False, default=None)
+    _positions: States | None = field(init=False, default=None)
     _last_maximum: tuple[Array, float | None, Array] | None = field(init=False, default=None)
     _last_policy: tuple[Policy, Array] | None = field(init=False, default=None)
 
@@ -74,8 +76,8 @@ class Support:
         if last is not None and last[0] is value.theta_previous and last[1] == beta:
             low = last[2]
         elif beta is not None or value.theta_previous.any():
-            low = self._in_pieces(lambda states, phi: self._maximum(value.theta_previous, beta, states, phi))
-        high = self._in_pieces(lambda states, phi: self._maximum(value.theta_sum, beta, states, phi))
+            low = self._in_pieces(self._places()[1], lambda x, phi: self._maximum(value.theta_previous, beta, x, phi))
+        high = self._in_pieces(self._places()[1], lambda x, phi: self._maximum(value.theta_sum, beta, x, phi))
         self._last_maximum = (value.theta_sum, beta, high)
         return high if low is None else high - low if beta is None else high - alpha * low
 
@@ -84,9 +86,9 @@ class Support:
         all_phi = self._all_phi()
         if isinstance(value, MaxDifference) and self.compiled and all_phi is not None:
             return _compiled_means(all_phi, rows, parts, value)
-        states, phi = self.states[rows], None if all_phi is None else all_phi[rows]
         if isinstance(value, PolicyValue):
-            return parts.means(value.policy.mean_features(self._features(), states) @ value.omega)
+            return parts.means(value.policy.mean_features(self._features(), self.states[rows]) @ value.omega)
+        states, phi = self._places()[1][rows], None if all_phi is None else all_phi[rows]
         beta, alpha = _softness(value)
         high = self._maximum(value.theta_sum, beta, states, phi)
         return parts.means(high - alpha * self._maximum(value.theta_previous, beta, states, phi))
@@ -95,12 +97,18 @@ class Support:
         """Σ_a π(a|s) φ(s,a) at every state, ``(n, d)``."""
         if self._last_policy is None or self._last_policy[0] is not policy:
             features = self._features()
-            self._last_policy = policy, self._in_pieces(lambda states, _: policy.mean_features(features, states))
+            self._last_policy = (
+                policy,
+                self._in_pieces(self.states, lambda states, _: policy.mean_features(features, states)),
+            )
         return self._last_policy[1]
 
     def _maximum(self, theta: Array, beta: float | None, states: States, phi: Array | None) -> Array:
-        """max_a⟨φ,θ⟩, or its soft form with ``beta``; ``phi`` is φ at ``states``, ``(n, A, d)``, where it is kept."""
-        features = self._features()
+        """max_a⟨φ,θ⟩, or its soft form with ``beta``; ``phi`` is φ at ``states``, ``(n, A, d)``, where it is kept.
+
+        ``states`` are positions where the features are held.
+        """
+        features = self._places()[0]
         if phi is None:
             return (
                 features.maximum(states, theta) if beta is None else soft_maximum(features.values(states, theta), beta)
@@ -113,18 +121,33 @@ class Support:
         Q = (phi.reshape(n * A, d) @ theta).reshape(n, A, *theta.shape[1:])
         return maximum_over_actions(Q) if beta is None else soft_maximum(Q, beta)
 
-    def _in_pieces(self, function: Callable[[States, Array | None], Array]) -> Array:
-        """``function(states, φ)`` over all states: at once where φ is kept or not needed, else piece by piece."""
+    def _places(self) -> tuple[Features, States]:
+        """The features and all states as they know them: positions where they can hold what they need of these states."""
+        features, n = self._features(), len(self.states)
+        if not hasattr(features, "held") or n * features.dim * 8 > _FEATURE_BYTES * features.num_actions:
+            return features, self.states
+        if self._held is None:
+            self._held = features.held(self.states)
+            self._positions = np.arange(n)
+        assert self._positions is not None
+        return self._held, self._positions
+
+    def _in_pieces(self, places: States, function: Callable[[States, Array | None], Array]) -> Array:
+        """``function(places, φ)`` over all states: at once where φ is kept or not needed, else piece by piece."""
         features, phi, n = self._features(), self._all_phi(), len(self.states)
-        step = n if phi is not None or features.direct else max(1, _PIECE // (features.num_actions * features.dim))
+        whole = (
+            phi is not None or features.direct or places is not self.states
+        )  # held features take pieces by themselves
+        step = n if whole else max(1, _PIECE // (features.num_actions * features.dim))
         if step >= n:
-            return function(self.states, phi)
-        return np.concatenate([function(self.states[i : i + step], None) for i in range(0, n, step)])
+            return function(places, phi)
+        return np.concatenate([function(places[i : i + step], None) for i in range(0, n, step)])
 
     def _all_phi(self) -> Array | None:
         """φ on all states, ``(n, A, d)``, or None where an argmax oracle is the way or it would not fit."""
         features = self._features()
-        if features.direct or len(self.states) * features.num_actions * features.dim * 8 > _FEATURE_BYTES:
+        large = len(self.states) * features.num_actions * features.dim * 8 > _FEATURE_BYTES
+        if features.direct or large or hasattr(features, "held"):
             return None
         if self._phi is None:
             self._phi = np.ascontiguousarray(features.all(self.states))

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from saddleback.certify import Certificate
-from saddleback.cli.common import Json, print_json
+from saddleback.cli.common import Json, ProblemFile, print_json
 from saddleback.errors import InputError
 from saddleback.recertify import recertify
 from saddleback.recheck import recheck
@@ -31,12 +31,14 @@ def certify(
     recheck_only: Annotated[
         bool, typer.Option("--recheck", help="Draw nothing: compute the stored proof again from its stored numbers.")
     ] = False,
+    problem: ProblemFile = None,
     as_json: Json = False,
 ) -> None:
     """Prove again, from new simulator calls, how good a stored policy is; or --recheck the stored proof without any."""
     stored = load_run(run)
-    instance = load_run_target(stored)
-    if recheck_only:
+    unnamed = recheck_only and stored.target.endswith(".toml") and problem is None
+    instance = None if unnamed else load_run_target(stored, problem)
+    if recheck_only or instance is None:
         for name, value in {"--samples": samples, "--seed": seed, "--delta": delta}.items():
             if value is not None:
                 rule = "must not be given with --recheck, which draws no sample"

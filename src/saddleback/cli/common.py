@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,7 +12,11 @@ from saddleback.exact import ExactAnswer, solve_by_columns, solve_exactly
 from saddleback.storage.json_file import to_plain
 from saddleback.zoo.instance import Instance
 
-Target = Annotated[str, typer.Argument(help="A zoo problem (see `saddleback zoo`) or an .npz problem table.")]
+Target = Annotated[str, typer.Argument(help="A .toml problem file, an .npz problem table, or a zoo problem.")]
+ProblemFile = Annotated[
+    Path | None,
+    typer.Option("--problem", help="The problem file that the run was made from, which names code, named again."),
+]
 Settings = Annotated[list[str] | None, typer.Option("--set", help="name=value, a parameter of the zoo problem.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same samples.")]

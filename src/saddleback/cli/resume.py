@@ -8,13 +8,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from saddleback.cli.common import Json
+from saddleback.cli.common import Json, ProblemFile
 from saddleback.cli.drawing import Drawing, ExecutorName, Timeout, Workers
 from saddleback.cli.sample import draw_rounds
 from saddleback.cli.solve import Output, carry_out
 from saddleback.errors import InputError
 from saddleback.storage.run_folder import MANIFEST
 from saddleback.storage.work_folder import load_work, work_folder
+from saddleback.targets import named_again
 
 
 def resume(
@@ -22,6 +23,7 @@ def resume(
     workers: Workers = 1,
     executor: ExecutorName = None,
     timeout: Timeout = None,
+    problem: ProblemFile = None,
     as_json: Json = False,
 ) -> None:
     """Continue a run that was killed or interrupted: what was drawn is kept, and the result is the same, bit for bit."""
@@ -30,11 +32,13 @@ def resume(
         Console(stderr=True).print(f"{run} is finished; there is nothing to resume.", markup=False)
         return
     request = load_work(place)
+    source = named_again(request["target"], problem)
+    settings = [] if source.endswith(".toml") else request["settings"]
     drawing = Drawing(workers, executor, timeout)
     if request["verb"] == "solve":
         output = Output(place, force=(place / MANIFEST).is_file(), as_json=as_json)
-        carry_out(request["target"], request["settings"], request["options"], drawing, output)
+        carry_out(request["target"], settings, request["options"], drawing, output, source)
     elif request["verb"] == "sample":
-        draw_rounds(request["target"], request["settings"], place, request["options"], drawing, as_json)
+        draw_rounds(request["target"], settings, place, request["options"], drawing, as_json, source)
     else:
         raise InputError("RUN", "must hold a solve or a sample", repr(request["verb"]), "start it again")

@@ -24,7 +24,7 @@ from saddleback.simulator import BLOCK, Stream
 from saddleback.storage.pooling import pool, seeds_of
 from saddleback.storage.sample_store import SampleStore, verify_store
 from saddleback.storage.work_folder import SAMPLES, begin_work, finish_work, work_folder
-from saddleback.targets import load_target
+from saddleback.targets import load_target, origin_of
 
 SHARES = {Stream.SOLVER: 1, Stream.EVALUATION: 3}
 """Blocks of every pair in one round, by who they are for: a quarter for the solver, as in a solve."""
@@ -64,10 +64,17 @@ def sample(
 
 
 def draw_rounds(
-    target: str, settings: list[str], place: Path, options: dict[str, Any], drawing: Drawing, as_json: bool
+    target: str,
+    settings: list[str],
+    place: Path,
+    options: dict[str, Any],
+    drawing: Drawing,
+    as_json: bool,
+    source: str | None = None,
 ) -> None:
-    """Draw what is missing of so many rounds, and say what there is."""
-    instance, seed, began = load_target(target, settings), options["seed"], time.monotonic()
+    """Draw what is missing of so many rounds, and say what there is; ``source`` as in :func:`saddleback.cli.solve.carry_out`."""
+    named = target if source is None else source
+    instance, seed, began = load_target(named, settings), options["seed"], time.monotonic()
     problem, names, _, _, designer = parts_of(instance.problem, Choices())
     design = designer.design(problem)
     _check_seed(place, seed)
@@ -79,9 +86,9 @@ def draw_rounds(
         options["rounds"],
         "use several folders",
     )
-    begin_work(place, "sample", target, settings, options)
+    begin_work(place, "sample", target, list(origin_of(named, settings).settings), options)
     place.mkdir(exist_ok=True)
-    source = BlockSource(instance.simulator, problem, design.states, design.actions, seed)
+    blocks = BlockSource(instance.simulator, problem, design.states, design.actions, seed)
     tasks = [
         Block(int(stream), pair, number, BLOCK)
         for stream, share in SHARES.items()
@@ -95,8 +102,8 @@ def draw_rounds(
         drawing.executor(instance, place / SAMPLES, show, fields=fields, counts=True) as executor,
     ):
         assert isinstance(executor.inner, Durable)
-        missing = executor.inner.missing(source, tasks)
-        for _ in executor.run(source.draw, missing):
+        missing = executor.inner.missing(blocks, tasks)
+        for _ in executor.run(blocks.draw, missing):
             pass
         digest = executor.inner.content_hashes()[f"samples-{seed}"]
     finish_work(place)

@@ -141,13 +141,26 @@ class Output(NamedTuple):
     as_json: bool = False
 
 
-def carry_out(target: str, settings: list[str], options: dict[str, Any], drawing: Drawing, output: Output) -> None:
-    """Solve as ``options`` say, keep what is to be kept, and print the answer."""
+def carry_out(
+    target: str,
+    settings: list[str],
+    options: dict[str, Any],
+    drawing: Drawing,
+    output: Output,
+    source: str | None = None,
+) -> None:
+    """Solve as ``options`` say, keep what is to be kept, and print the answer.
+
+    ``source`` is where the target is now, as far as the user has named it again (:func:`saddleback.targets.named_again`).
+    """
+    source = target if source is None else source
     budget, parts = options["budget"], options["parts"]
-    instance = load_target(target, settings)
+    instance = load_target(source, settings)
     place = None if output.place is None else check_place(output.place, instance.problem, force=output.force)
-    origin = None if place is None else origin_of(target, settings)
-    samples = None if place is None else begin_work(place, "solve", target, settings, options)
+    origin = origin_of(source, settings) if place is not None else None
+    samples = None
+    if place is not None and origin is not None:
+        samples = begin_work(place, "solve", target, list(origin.settings), options)
     given = {name: value for name, value in budget.items() if name != "from"}
     try:
         with (

@@ -34,7 +34,7 @@ def start_of(file: Section, space: StateSpace) -> Start:
         where.allow("states", "weights", "sampler", "number")
         if where.has("sampler"):
             states = _drawn(where, space, _DRAWS, 0)
-            return Start(states, np.full(len(states), 1 / len(states)))
+            return Start(states, np.full(len(states), 1 / len(states)), imported(where, "sampler"))
         key, given = "states", where.get("states", "anything", remedy=remedy)
         weights = numbers(where, "weights", where.get("weights", "a list")) if where.has("weights") else None
     states = _states(where, key, given, space)
