@@ -35,6 +35,7 @@ class Stream(IntEnum):
     PERTURBATION = 4
     DESIGN = 5
     ROLLOUT = 6
+    MEASUREMENT = 7
 
 
 def generator(seed: int, stream: int, pair: int, block: int) -> np.random.Generator:
