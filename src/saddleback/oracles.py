@@ -57,6 +57,15 @@ class Evaluator(Protocol):
         ...
 
 
+@runtime_checkable
+class InteractiveEvaluator(Protocol):
+    """An evaluator that plays the policies itself; its calls are metered."""
+
+    def evaluate_interactively(self, problem: CMDP, sampler: Sampler, policies: Sequence[Policy]) -> Evaluator:
+        """What was measured of ``policies``, as an evaluator that draws nothing more."""
+        ...
+
+
 class Interval(NamedTuple):
     """Lower and upper limits ``(1+m,)`` for the true values in the paper's units."""
 

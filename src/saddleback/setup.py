@@ -25,7 +25,7 @@ from saddleback.errors import InputError, require
 from saddleback.framework import Oracle, SolveRewards
 from saddleback.growing import grown, growth_remark, may_grow
 from saddleback.memory import Lot, check, predict, predict_run
-from saddleback.oracles import Evaluator, InteractiveSolver, Interval, Solver
+from saddleback.oracles import Evaluator, InteractiveEvaluator, InteractiveSolver, Interval, Solver
 from saddleback.policy import GreedyPolicy, Policy, as_table
 from saddleback.problem import CMDP
 from saddleback.simulator import GenerativeModel, Sampler, Stream, generator
@@ -89,9 +89,7 @@ class Prepared:
             "leave them out, or solve afresh",
         )
         if isinstance(self.solver, InteractiveSolver) or self.solver_buffer is None:
-            raise InputError(
-                "reuse", "must not be asked of an interactive solver", self.names["solver"], "solve afresh"
-            )
+            raise InputError("reuse", "must not be asked of interactive oracles", self.names["solver"], "solve afresh")
         if np.any(problem.observed):
             raise InputError("reuse", "must not be asked for observed signals", problem.name, "give known functions")
         problem = dataclasses.replace(problem, features=self.problem.features, candidates=self.problem.candidates)
@@ -116,7 +114,11 @@ def prepare(
     ``held`` is an earlier, smaller run of the same problem with the same seed and choices: its samples are kept, and only
     what is missing is drawn. ``executor`` draws the blocks (None: here, one by one).
     """
+    given = problem
     problem, names, solver, evaluator, designer = parts_of(problem, choices)
+    if isinstance(evaluator, InteractiveEvaluator):
+        require(held is None, "evaluator", "must not play while samples grow", names["evaluator"], "use lstd")
+        return _measured(given, model, samples, seed, choices, names, evaluator, executor)
     allocation = choices.allocation or usual_allocation(choices.mode, names["design"] == "full")
     if held is None:
         check(predict_run(problem, 0), 0)  # the features of the design's candidates
@@ -273,16 +275,56 @@ def _interactive(
     problem: CMDP, design: Design, solver: InteractiveSolver, sampler: Sampler, resolution: int
 ) -> SolveRewards:
     """Solve for every point of the grid from one run of the sampler, before the dual asks for any of them."""
+    mixing = _grid(problem, resolution)
+    policies = solver.solve_interactively(problem, design, sampler, mixing)
+    by_point = {s.tobytes(): _canonical(problem, p) for s, p in zip(mixing, policies, strict=True)}
+    return lambda sigmas: [by_point[sigma.tobytes()] for sigma in sigmas]
+
+
+def _measured(
+    problem: CMDP,
+    model: GenerativeModel,
+    samples: int,
+    seed: int,
+    choices: Choices,
+    names: dict[str, str],
+    evaluator: InteractiveEvaluator,
+    executor: Executor | None,
+) -> Prepared:
+    """Half of the samples for the solver and a buffer, half to play the policies of the grid before the dual asks."""
+    resolution = choices.resolution or 20
+    mixing = _grid(problem, resolution)
+    solver = choices.solver or names["solver"]
+    choices = dataclasses.replace(choices, solver=solver, evaluator=None, resolution=resolution)
+    parts = prepare(problem, model, samples // 2, seed, choices, executor=executor)
+    parts.oracle.prefetch(mixing)
+    by_point = {sigma.tobytes(): parts.oracle(sigma)[0] for sigma in mixing}
+    sampler = Sampler(model, seed, Stream.MEASUREMENT, limit=samples - parts.samples)
+    seen = evaluator.evaluate_interactively(parts.problem, sampler, [policy for policy, _ in parts.oracle.columns])
+    oracle = Oracle(
+        lambda sigmas: [by_point[sigma.tobytes()] for sigma in sigmas],
+        lambda policy: seen.evaluate(parts.problem, parts.evaluation_buffer, policy),
+        resolution,
+    )
+    return dataclasses.replace(
+        parts,
+        solver_buffer=None,  # other rewards would need other rollouts
+        evaluator=seen,
+        oracle=oracle,
+        samples=parts.samples + sampler.num_queries,
+        names=parts.names | {"evaluator": names["evaluator"]},
+    )
+
+
+def _grid(problem: CMDP, resolution: int) -> Array:
+    """Every point of the simplex whose coordinates are multiples of 1/resolution, ``(k, 1+m)``."""
     if (resolution + 1) ** problem.num_constraints > 2000:
         raise InputError(
             "resolution",
-            "must leave at most 2000 grid points for an interactive solver, which solves them all at once",
+            "must leave at most 2000 grid points for interactive oracles, which are asked about all of them at once",
             resolution,
             "use a coarser grid, such as --resolution 20",
         )
     m = problem.num_constraints
     grid = np.array([p for p in itertools.product(range(resolution + 1), repeat=m) if sum(p) <= resolution])
-    mixing = np.column_stack([resolution - grid.sum(axis=1), grid]) / resolution
-    policies = solver.solve_interactively(problem, design, sampler, mixing)
-    by_point = {s.tobytes(): _canonical(problem, p) for s, p in zip(mixing, policies, strict=True)}
-    return lambda sigmas: [by_point[sigma.tobytes()] for sigma in sigmas]
+    return np.column_stack([resolution - grid.sum(axis=1), grid]) / resolution

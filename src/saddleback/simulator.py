@@ -37,6 +37,7 @@ class Stream(IntEnum):
     DESIGN = 5
     ROLLOUT = 6
     START = 7
+    MEASUREMENT = 8
 
 
 def generator(seed: int, stream: int, pair: int, block: int) -> np.random.Generator:

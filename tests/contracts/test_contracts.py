@@ -7,7 +7,7 @@ from saddleback import testing
 from saddleback.designs import BY_NAME as DESIGNS
 from saddleback.duals import BY_NAME as DUALS
 from saddleback.evaluators import BY_NAME as EVALUATORS
-from saddleback.evaluators import LSPE
+from saddleback.evaluators import INTERACTIVE, LSPE
 from saddleback.features import FeatureFunction, FeatureMatrix, OneHot
 from saddleback.oracles import InteractiveSolver, Interval, Proposal
 from saddleback.policy import TabularPolicy
@@ -27,6 +27,9 @@ def test_solver(name):
 
 @pytest.mark.parametrize("name", EVALUATORS)
 def test_evaluator(name):
+    if name in INTERACTIVE:
+        testing.check_interactive_evaluator(EVALUATORS[name]())
+        return
     testing.check_evaluator(EVALUATORS[name](), tabular=name.startswith("tabular"))
 
 

@@ -1,9 +1,10 @@
-"""Evaluators: the PolicyEvaluation oracle."""
+"""Evaluators: the PolicyEvaluation oracle. ``INTERACTIVE`` names those that draw their own samples."""
 
 from functools import partial
 
 from saddleback.evaluators.ls_pe import LSPE
 from saddleback.evaluators.lstd import LSTD
+from saddleback.evaluators.rollouts import Rollouts
 from saddleback.evaluators.tabular_pe import TabularPE
 
 BY_NAME = {
@@ -11,4 +12,6 @@ BY_NAME = {
     "ls-pe": LSPE,
     "ls-pe-burn-in": partial(LSPE, burn_in=2.0),
     "tabular-pe": TabularPE,
+    "rollouts": Rollouts,
 }
+INTERACTIVE = {"rollouts"}

@@ -1,13 +1,17 @@
-"""Solvers: the MDP-Solver oracle. ``TABULAR`` names those that need every pair of a finite problem."""
+"""Solvers: the MDP-Solver oracle. ``TABULAR`` names those that need every pair of a finite problem, ``EXTRAS`` the
+module of a package that some need installed."""
 
 from functools import partial
 
 from saddleback.solvers.gss import GSS
 from saddleback.solvers.gss_stopping import GSSStopping
 from saddleback.solvers.ls_mdvi import LSMDVI
+from saddleback.solvers.mdpsolver_model import MDPSolver
 from saddleback.solvers.mirror_descent import MirrorDescent
 from saddleback.solvers.perturbed_model import PerturbedModel
 from saddleback.solvers.plug_in import PlugIn
+from saddleback.solvers.quantecon_ddp import QuantEcon
+from saddleback.solvers.stable_baselines import StableBaselines
 from saddleback.solvers.tabular_mdvi import TabularMDVI
 
 BY_NAME = {
@@ -20,5 +24,9 @@ BY_NAME = {
     "tabular-mdvi": TabularMDVI,
     "tabular-mdvi-burn-in": partial(TabularMDVI, burn_in=2.0),
     "perturbed-model": PerturbedModel,
+    "quantecon": QuantEcon,
+    "mdpsolver": MDPSolver,
+    "stable-baselines3": StableBaselines,
 }
-TABULAR = {"tabular-mdvi", "tabular-mdvi-burn-in", "perturbed-model"}
+TABULAR = {"tabular-mdvi", "tabular-mdvi-burn-in", "perturbed-model", "quantecon", "mdpsolver"}
+EXTRAS = {"quantecon": "quantecon", "mdpsolver": "mdpsolver", "stable-baselines3": "stable_baselines3"}
