@@ -389,6 +389,28 @@ def test_networks_come_close_to_the_optimum(name):
     assert truth[1] <= 1.1 * instance.problem.user_thresholds()[0]
 
 
+@pytest.mark.study
+def test_networks_on_continuous_states_are_certified():
+    """Five networks on the linear-quadratic problem, whose optimum is known; 40,000 calls train, 80,000 play."""
+    needs_torch()
+    instance = make("linear-quadratic")
+    found = solve(
+        instance.problem,
+        instance.simulator,
+        samples=160_000,
+        certificate=100_000,
+        resolution=4,
+        solver=StableBaselines(options=QUICK),
+        evaluator="rollouts",
+    )
+    assert found.samples == instance.simulator.num_queries <= 260_000
+    assert all(isinstance(member, NetworkPolicy) for member in found.mixture.members)
+    low, high = found.certificate.value
+    print(f"reward {found.value:.4f}, proved {low:.4f} to {high:.4f}, optimum {instance.known['value']:.4f}")
+    assert low <= found.value <= high
+    assert low <= instance.known["value"] <= low + 0.1
+
+
 # ---- the page ----------------------------------------------------------------------------------------------------------
 
 
