@@ -81,10 +81,24 @@ BLIND = ("solvers.", "evaluators.", "duals.", "oracles", "framework")
 MAY_NAME = {
     "oracles": {"Sampler"},  # in the protocol of interactive oracles
     "solvers.gss_stopping": {"Sampler"},  # an interactive oracle
+    "solvers.stable_baselines": {"Sampler"},  # an interactive oracle
+    "evaluators.rollouts": {"Sampler"},  # an interactive oracle
     "solvers.perturbed_model": {"Stream", "generator"},  # its own noise, never a sample
 }
 
-HEAVY = ("ray", "gymnasium", "torch", "matplotlib", "mujoco", "numba", "jax", "pandas", "quantecon")
+HEAVY = (
+    "ray",
+    "gymnasium",
+    "torch",
+    "matplotlib",
+    "mujoco",
+    "numba",
+    "jax",
+    "pandas",
+    "quantecon",
+    "mdpsolver",
+    "stable_baselines3",
+)
 
 
 class Import(NamedTuple):

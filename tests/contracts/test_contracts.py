@@ -8,17 +8,20 @@ from saddleback.designs import BY_NAME as DESIGNS
 from saddleback.duals import BY_NAME as DUALS
 from saddleback.evaluators import BY_NAME as EVALUATORS
 from saddleback.evaluators import INTERACTIVE, LSPE
+from saddleback.evaluators.rollouts import Rollouts
 from saddleback.features import FeatureFunction, FeatureMatrix, OneHot
 from saddleback.oracles import InteractiveSolver, Interval, Proposal
 from saddleback.policy import TabularPolicy
 from saddleback.solvers import BY_NAME as SOLVERS
-from saddleback.solvers import TABULAR
+from saddleback.solvers import EXTRAS, TABULAR
 from saddleback.zoo import make
 
 
 @pytest.mark.parametrize("name", SOLVERS)
 def test_solver(name):
-    solver = SOLVERS[name]()
+    if name in EXTRAS:
+        pytest.importorskip(EXTRAS[name], reason=f"{EXTRAS[name]} is not installed")
+    solver = SOLVERS[name](steps=2000) if name == "stable-baselines3" else SOLVERS[name]()  # networks take their time
     if isinstance(solver, InteractiveSolver):
         testing.check_interactive_solver(solver)
     else:
@@ -56,6 +59,12 @@ def test_features():
     testing.check_features(make("hard-instance", dim=40).problem.features, np.arange(4))
 
 
+class Unmetered(Rollouts):
+    def evaluate_interactively(self, problem, sampler, policies):
+        sampler._model.sample(np.zeros(1, dtype=int), np.zeros(1, dtype=int), np.random.default_rng(0))
+        return super().evaluate_interactively(problem, sampler, policies)
+
+
 class Lazy:
     def solve(self, problem, buffer, mixing):
         return [TabularPolicy.deterministic(np.zeros(5), 3) for _ in mixing]
@@ -80,5 +89,7 @@ def test_the_contracts_can_fail():
         testing.check_solver(Lazy(), tolerance=1e-3)
     with pytest.raises(AssertionError, match="too far from the truth"):
         testing.check_evaluator(Boastful())
+    with pytest.raises(AssertionError, match="through the sampler"):
+        testing.check_interactive_evaluator(Unmetered())
     with pytest.raises(AssertionError, match="must end"):
         testing.check_dual(Endless(), 1, 100)
