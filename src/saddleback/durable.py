@@ -108,7 +108,8 @@ class Durable:
         synced = time.monotonic()
         try:
             for task, draw in self._inner.run(function, missing):
-                store.add(task._replace(size=len(draw.next_states)), draw)
+                n = len(draw.next_states)
+                store.add(task if n == task.size else task._replace(size=n), draw)
                 if time.monotonic() - synced > _SYNC_SECONDS:
                     store.flush()
                     synced = time.monotonic()

@@ -171,8 +171,10 @@ def forged_counts(files: Files, rng: Random) -> Files:
     out = bytearray(data)
     big = [2**62] * 4 + [1] * (rows - 4)
     big[0] += block[3] - (rows - 4)
+    states = int(data[data.index(b"'next_state', '") + 17 :][:1])  # bytes
     for i, count in enumerate(big):
-        out[start + i * width + 8 : start + i * width + 16] = int(count).to_bytes(8, "little", signed=True)
+        at = start + i * width + states  # the count comes after the bytes of the next state
+        out[at : at + 8] = int(count).to_bytes(8, "little", signed=True)
     fields["sha256"] = hashlib.sha256(bytes(out)).hexdigest()
     x[number] = signed_line(fields)
     return {**files, name: bytes(out), "manifest.jsonl": b"".join(x)}

@@ -24,6 +24,7 @@ BOX = BoxStates(np.zeros(3), np.ones(3))
 LAYOUTS = {
     "samples": Layout.of(FINITE),
     "samples with signals": Layout.of(FINITE, 2),
+    "very many states": Layout.of(FiniteStates(1 << 40)),
     "points": Layout.of(BOX),
     "points with a signal": Layout.of(BOX, 1),
     "counts": Layout.of(FINITE, counts=True),

@@ -145,7 +145,7 @@ def test_counts_are_smaller_where_states_repeat(tmp_path: Path) -> None:
     for name in ("samples", "counts"):
         folder = filled(tmp_path / name, [Block(0, 0, i, 4096) for i in range(4)], LAYOUTS[name], per_shard=4)
         sizes[name] = (folder / "000000.npy").stat().st_size
-    assert sizes["counts"] < sizes["samples"] / 20
+    assert sizes["counts"] < sizes["samples"] / 8  # a byte a sample, nine a distinct state
 
 
 def test_held_and_missing(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_a_block_is_added_once_and_whole(tmp_path: Path) -> None:
 
 def test_a_block_may_be_larger_than_a_shard(tmp_path: Path) -> None:
     blocks = [Block(6, 0, i, 5000 * (i + 1)) for i in range(3)]
-    with SampleStore.create(tmp_path / "s", FINGERPRINT, LAYOUTS["samples"], shard_bytes=9000) as store:
+    with SampleStore.create(tmp_path / "s", FINGERPRINT, LAYOUTS["samples"], shard_bytes=1000) as store:
         add_all(store, blocks)
         assert store.content_hash() == expected_hash(blocks, store.layout) and store.verify().num_shards == 3
     with pytest.raises(InputError, match=r"`block.size` must lie in 1 … 67108864, got 67108865; make several blocks"):
@@ -377,3 +377,17 @@ def test_a_place_without_a_store(tmp_path: Path) -> None:
     for folder, found in [(tmp_path / "no", "no such folder"), (tmp_path, "no store.json in it")]:
         with pytest.raises(InputError, match=f"must be a folder of samples, got {found}; check the path, or create"):
             SampleStore.open(folder)
+
+
+@pytest.mark.parametrize(
+    ("num", "size"), [(1, 1), (256, 1), (257, 2), (1 << 16, 2), (1 << 32, 4), ((1 << 32) + 1, 8), (1 << 62, 8)]
+)
+@pytest.mark.parametrize("counts", [False, True])
+def test_states_take_as_few_bytes_as_hold_them(num: int, size: int, counts: bool) -> None:
+    layout, block = Layout.of(FiniteStates(num), counts=counts), Block(0, 0, 0, 2)
+    assert layout.dtype["next_state"].itemsize == size
+    got = layout.decode(block, layout.encode(block, Draw(np.array([0, num - 1]), None))).next_states
+    assert got.dtype == np.int64 and sorted(got.tolist()) == [0, num - 1]
+    for wrong in (np.array([0, num]), np.array([0, -1]), np.array([0, 1 << 63], np.uint64), np.array([0, -1], np.int8)):
+        with pytest.raises(InputError, match=rf"must hold next states from 0 to {num - 1}, got {wrong[1]}"):
+            layout.encode(block, Draw(wrong, None))

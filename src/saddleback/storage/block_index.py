@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.blocks import Block
-from saddleback.errors import InputError, require
+from saddleback.errors import InputError
 from saddleback.storage.manifest import LIMITS, MOST_SAMPLES, NUMBER, PAIR, ROWS, SIZE, STREAM, Entry
 
 Table = NDArray[np.void]
@@ -102,6 +102,8 @@ class BlockIndex:
     def _size(self, key: int) -> int:
         if key in self._waiting:
             return self._waiting[key][0]
+        if not len(self._sorted):
+            return 0
         i = int(np.searchsorted(self._sorted["key"], key))
         return int(self._sorted["size"][i]) if i < len(self._sorted) and self._sorted["key"][i] == key else 0
 
@@ -133,14 +135,10 @@ def _by_key(table: Table) -> Table:
 
 def _key(block: Block) -> int:
     for name, value, limit in zip(("stream", "pair", "block"), block, LIMITS, strict=False):
-        require(0 <= value < limit, f"block.{name}", f"must lie in 0 … {limit - 1}", value, "number them from 0")
-    require(
-        1 <= block.size <= MOST_SAMPLES,
-        "block.size",
-        f"must lie in 1 … {MOST_SAMPLES}",
-        block.size,
-        "make several blocks",
-    )
+        if not 0 <= value < limit:
+            raise InputError(f"block.{name}", f"must lie in 0 … {limit - 1}", value, "number them from 0")
+    if not 1 <= block.size <= MOST_SAMPLES:
+        raise InputError("block.size", f"must lie in 1 … {MOST_SAMPLES}", block.size, "make several blocks")
     return int(_keys(block.stream, block.pair, block.block))
 
 

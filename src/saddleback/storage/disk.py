@@ -92,9 +92,12 @@ def write_whole(disk: Disk, path: Path, pieces: Iterable[bytes]) -> None:
     partial = path.with_name(path.name + PARTIAL)
     file = disk.create(partial)
     try:
+        empty = True
         for piece in pieces:
             disk.write(file, piece)
-        disk.fsync(file)
+            empty = False
+        if not empty:  # of nothing there is nothing to lose
+            disk.fsync(file)
     finally:
         disk.close(file)
     disk.rename(partial, path)

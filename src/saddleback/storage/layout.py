@@ -3,8 +3,9 @@
     samples    next_state, [signals (1+m)]                      one row a sample, in the order they were drawn
     counts     next_state, count, [means, deviations (1+m)]     one row a distinct next state of the block, ascending
 
-``next_state`` is an int64, or k float64 coordinates; a row is a record of a NumPy dtype, so ``np.load(shard)["next_state"]``
-is all it takes to look at one. ``means`` and ``deviations`` are x̄ and Σ (x − x̄)² of the observed signals over the samples
+``next_state`` is the smallest of one, two, four unsigned bytes and an int64 that holds every state, or k float64 coordinates.
+Whoever reads it as samples gets int64. A row is a record of a NumPy dtype, so ``np.load(shard)["next_state"]`` is all it takes
+to look at one. ``means`` and ``deviations`` are x̄ and Σ (x − x̄)² of the observed signals over the samples
 that went to that state.
 
 Counts are smaller wherever a block repeats states, and forget the order of its samples. Since independent samples do not
@@ -33,6 +34,7 @@ SHAPE = {"kind": "text", "num_states": Maybe("whole"), "dim": "whole", "num_sign
 """The fields of a layout in ``store.json``."""
 
 _MOST_COLUMNS = 1 << 16
+_MOST_BINS = 8  # a sample: with more states than that it is quicker to sort
 _ORDERS = 1 << 31  # blocks from here on are never drawn: their random streams are free to put counts in order
 
 
@@ -83,9 +85,10 @@ class Layout:
     @cached_property
     def dtype(self) -> np.dtype[np.void]:
         """The type of a row."""
-        state: tuple[Any, ...] = (
-            ("next_state", "<f8", (self.dim,)) if self.num_states is None else ("next_state", "<i8")
-        )
+        state: tuple[Any, ...] = ("next_state", "<f8", (self.dim,))
+        if self.num_states is not None:
+            sizes = (size for size in (1, 2, 4) if self.num_states <= 1 << 8 * size)
+            state = ("next_state", f"<u{size}" if (size := next(sizes, 0)) else "<i8")
         fields = [state, ("count", "<i8")] if self.kind == "counts" else [state]
         if self.num_signals:
             names = ("means", "deviations") if self.kind == "counts" else ("signals",)
@@ -96,24 +99,33 @@ class Layout:
         """A block's samples as rows, checked and copied."""
         states, signals = np.asarray(draw.next_states), draw.signals
         kinds, shape = ("f", (block.size, self.dim)) if self.num_states is None else ("iu", (block.size,))
-        _require(block, states.dtype.kind in kinds and states.shape == shape, f"next states of shape {shape}", states)
-        if self.num_signals == 0:
-            _require(block, signals is None, "no signals", signals)
-        else:
-            shape = (block.size, self.num_signals)
-            _require(block, signals is not None and signals.shape == shape, f"signals of shape {shape}", signals)
-        rows = self._counted(states, signals) if self.kind == "counts" else np.empty(block.size, self.dtype)
-        if self.kind == "samples":
-            rows["next_state"] = states
-            if signals is not None:
-                rows["signals"] = signals
-        fault = self.fault(rows)
+        if states.dtype.kind not in kinds or states.shape != shape:
+            raise _unlike(block, f"next states of shape {shape}", states)
+        shape = (block.size, self.num_signals)
+        if self.num_signals == 0 and signals is not None:
+            raise _unlike(block, "no signals", signals)
+        if self.num_signals and (signals is None or signals.shape != shape):
+            raise _unlike(block, f"signals of shape {shape}", signals)
+        fault = self._outside(states)  # before they are made smaller, which would make other states of them
+        if fault is None:
+            rows = self._counted(states, signals) if self.kind == "counts" else np.empty(block.size, self.dtype)
+            if self.kind == "samples":
+                rows["next_state"] = states
+                if signals is not None:
+                    rows["signals"] = signals
+            fault = self._not_finite(rows)
         if fault:
             raise InputError(_name(block), f"must hold {fault[0]}", fault[1], "mend the simulator")
         return rows
 
     def _counted(self, states: NDArray[Any], signals: Array | None) -> Rows:
-        distinct, which, n = np.unique(states, return_inverse=True, return_counts=True)
+        assert self.num_states is not None
+        if self.num_states <= _MOST_BINS * len(states):
+            bins = np.bincount(states)
+            distinct = np.flatnonzero(bins)
+            n, which = bins[distinct], states if signals is None else (np.cumsum(bins > 0) - 1)[states]
+        else:
+            distinct, which, n = np.unique(states, return_inverse=True, return_counts=True)
         rows = np.empty(len(distinct), self.dtype)
         rows["next_state"], rows["count"] = distinct, n
         if signals is not None:
@@ -127,13 +139,9 @@ class Layout:
 
     def fault(self, rows: Rows) -> tuple[str, Any] | None:
         """What rows must hold and these do not, with the first offending value; None if all is well."""
-        s = rows["next_state"]
-        if self.num_states is not None:
-            for i in np.flatnonzero((s < 0) | (s >= self.num_states))[:1]:
-                return f"next states from 0 to {self.num_states - 1}", s[i]
-        for name in [name for name in self.dtype.names or () if rows[name].dtype.kind == "f"]:
-            for at in np.argwhere(~np.isfinite(rows[name]))[:1]:
-                return f"finite numbers in {name}", rows[name][tuple(at)]
+        fault = self._outside(rows["next_state"]) or self._not_finite(rows)
+        if fault:
+            return fault
         if self.kind == "counts":
             for i in np.flatnonzero(rows["count"] < 1)[:1]:
                 return "counts of 1 or more", rows["count"][i]
@@ -141,13 +149,31 @@ class Layout:
                 return "sums of squares of 0 or more", rows["deviations"][tuple(at)]
         return None
 
+    def _outside(self, states: NDArray[Any]) -> tuple[str, Any] | None:
+        """The first of finitely many states that is none of them; any whole numbers may be asked about."""
+        if self.num_states is None or not len(states):
+            return None
+        s = (
+            states if states.dtype.kind == "u" else states.astype(np.int64, copy=False).view(np.uint64)
+        )  # −1 is large there
+        if int(s.max()) < self.num_states:
+            return None
+        return f"next states from 0 to {self.num_states - 1}", states[np.flatnonzero(s >= self.num_states)[0]]
+
+    def _not_finite(self, rows: Rows) -> tuple[str, Any] | None:
+        for name in self.dtype.names or ():
+            x = rows[name]
+            if x.dtype.kind == "f" and not np.isfinite(x).all():
+                return f"finite numbers in {name}", x[tuple(np.argwhere(~np.isfinite(x))[0])]
+        return None
+
     def decode(self, block: Block, rows: Rows) -> Draw:
         """The samples of a block; signals only where each was kept."""
         if self.kind == "counts":
-            states = np.repeat(rows["next_state"], rows["count"])
+            states = np.repeat(rows["next_state"].astype(np.int64), rows["count"])
             return Draw(generator(0, block.stream, block.pair, _ORDERS + block.block).permutation(states), None)
         signals = np.ascontiguousarray(rows["signals"]) if self.num_signals else None
-        return Draw(np.ascontiguousarray(rows["next_state"]), signals)
+        return Draw(np.ascontiguousarray(rows["next_state"], float if self.num_states is None else np.int64), signals)
 
     def signal_sums(self, rows: Rows, base: Array) -> tuple[Array, Array]:
         """Σ (x − base) and Σ (x − base)² of the observed signals of a block, ``(num_signals,)`` each."""
@@ -158,9 +184,9 @@ class Layout:
         return x.sum(axis=0), (x**2).sum(axis=0)
 
 
-def _require(block: Block, right: bool, what: str, found: Any) -> None:
+def _unlike(block: Block, what: str, found: Any) -> InputError:
     value = "none" if found is None else f"{found.dtype} of shape {found.shape}"
-    require(right, _name(block), f"must hold {what}", value, "give the draw of this very block")
+    return InputError(_name(block), f"must hold {what}", value, "give the draw of this very block")
 
 
 def _name(block: Block) -> str:

@@ -36,7 +36,7 @@ from saddleback.storage.block_index import BlockIndex, Table, block_name, block_
 from saddleback.storage.disk import Disk, disk_faults_named
 from saddleback.storage.layout import Layout, Rows
 from saddleback.storage.lock import LOCK, Lock
-from saddleback.storage.recovery import Recovery, Report, inspect, next_number, recover, refuse, verify
+from saddleback.storage.recovery import Inspection, Recovery, Report, inspect, next_number, recover, refuse, verify
 from saddleback.storage.shard_writer import MEND, ShardWriter
 from saddleback.storage.shards import ShardReader
 from saddleback.storage.store_header import HEADER, Fields, begin, plain, read_header, require_same
@@ -44,6 +44,7 @@ from saddleback.storage.store_header import HEADER, Fields, begin, plain, read_h
 SHARD_BYTES = 4 << 20
 """Bytes of rows that are collected in memory before they are written."""
 
+_NOTHING = Inspection([], False, [], [])
 _FIRST = "draw the missing blocks first"
 
 
@@ -102,7 +103,10 @@ class SampleStore:
                     refuse(path, found.damage)
                 store = cls(path, layout, stored, BlockIndex(found.sound), disk)
                 if lock is not None:
-                    store.recovery = recover(disk, path, found)
+                    if found == _NOTHING:  # an empty manifest is empty on the disk too, but is its name there?
+                        disk.sync_folder(path)
+                    else:
+                        store.recovery = recover(disk, path, found)
                     store._writer = ShardWriter(disk, path, layout, lock, next_number(found.sound), shard_bytes)
             except BaseException:
                 if lock is not None:
@@ -275,7 +279,8 @@ class SampleStore:
         return self._reader.rows(int(record["shard"]), int(record["start"]), int(record["rows"]))
 
     def _check(self) -> None:
-        require(not self._closed, "store", "must be open", f"the closed one of {self.folder}", "open it again")
+        if self._closed:
+            raise InputError("store", "must be open", f"the closed one of {self.folder}", "open it again")
         if self._writer is not None:
             self._writer.check()
 

@@ -1,6 +1,6 @@
 """``store.json``: what the samples of a store are samples of, written once and compared whenever the store is opened.
 
-    {"format": "saddleback-samples/1", "layout": {…}, "fingerprint": {…}, "check": "…"}
+    {"format": "saddleback-samples/2", "layout": {…}, "fingerprint": {…}, "check": "…"}
 
 ``check`` is the SHA-256 of the other fields. The fingerprint is the caller's: all that a sample depends on (simulator, features, discount, seed, state space, coreset,
 versions). Samples of another simulator or seed would be continued without complaint otherwise, and be a sample of nothing.
@@ -25,7 +25,7 @@ from saddleback.storage.lock import LOCK, Lock
 from saddleback.storage.manifest import MANIFEST
 
 HEADER = "store.json"
-FORMAT = "saddleback-samples/1"
+FORMAT = "saddleback-samples/2"
 
 Fields = dict[str, Any]
 
