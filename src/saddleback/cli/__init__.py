@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from saddleback._version import __version__
-from saddleback.cli import certify, exact, frontier, plan, resume, sample, solve, zoo
+from saddleback.cli import act, certify, exact, frontier, plan, resume, sample, solve, zoo
 from saddleback.errors import SaddlebackError
 
 app = typer.Typer(
@@ -45,6 +45,7 @@ app.command(epilog="Example: saddleback sample wireless --out samples --rounds 2
 app.command(epilog="Example: saddleback resume run --workers 2")(resume.resume)
 app.command(epilog="Examples: saddleback certify run --seed 7   ·   saddleback certify run --recheck")(certify.certify)
 app.command(epilog="Example: saddleback frontier wireless --points 20")(frontier.frontier)
+app.command(epilog="Example: saddleback act run --state 0 --episode-seed 7")(act.act)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from saddleback.errors import InputError
 from saddleback.recertify import recertify
 from saddleback.recheck import recheck
 from saddleback.reports.recertification import print_recertified, print_recheck
+from saddleback.storage.policy_file import with_features
 from saddleback.storage.run_folder import Run, load_run
 from saddleback.targets import load_run_target
 
@@ -36,6 +38,8 @@ def certify(
     """Prove again, from new simulator calls, how good a stored policy is; or --recheck the stored proof without any."""
     stored = load_run(run)
     instance = load_run_target(stored)
+    if stored.mixture is not None and instance.problem.features is not None:
+        stored = dataclasses.replace(stored, mixture=with_features(stored.mixture, instance.problem.features))
     if recheck_only:
         for name, value in {"--samples": samples, "--seed": seed, "--delta": delta}.items():
             if value is not None:
