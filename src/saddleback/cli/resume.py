@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from saddleback.cli.common import Json
-from saddleback.cli.drawing import Drawing, ExecutorName, Timeout, Workers
+from saddleback.cli.drawing import Callbacks, Drawing, ExecutorName, Timeout, Workers
 from saddleback.cli.sample import draw_rounds
 from saddleback.cli.solve import Output, carry_out
 from saddleback.errors import InputError
@@ -22,6 +22,7 @@ def resume(
     workers: Workers = 1,
     executor: ExecutorName = None,
     timeout: Timeout = None,
+    callback: Callbacks = None,
     as_json: Json = False,
 ) -> None:
     """Continue a run that was killed or interrupted: what was drawn is kept, and the result is the same, bit for bit."""
@@ -32,7 +33,7 @@ def resume(
     request = load_work(place)
     drawing = Drawing(workers, executor, timeout)
     if request["verb"] == "solve":
-        output = Output(place, force=(place / MANIFEST).is_file(), as_json=as_json)
+        output = Output(place, force=(place / MANIFEST).is_file(), as_json=as_json, callbacks=callback or [])
         carry_out(request["target"], request["settings"], request["options"], drawing, output)
     elif request["verb"] == "sample":
         draw_rounds(request["target"], request["settings"], place, request["options"], drawing, as_json)
