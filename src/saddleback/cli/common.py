@@ -11,8 +11,12 @@ from saddleback.exact import ExactAnswer, solve_by_columns, solve_exactly
 from saddleback.storage.json_file import to_plain
 from saddleback.zoo.instance import Instance
 
-Target = Annotated[str, typer.Argument(help="A zoo problem (see `saddleback zoo`) or an .npz problem table.")]
-Settings = Annotated[list[str] | None, typer.Option("--set", help="name=value, a parameter of the zoo problem.")]
+Target = Annotated[
+    str, typer.Argument(metavar="TARGET", help="A zoo problem (see `saddleback zoo`) or an .npz problem table.")
+]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", help="name=value, a parameter of the zoo problem. May be repeated.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same samples.")]
 
