@@ -23,6 +23,7 @@ from saddleback.errors import InputError, require
 from saddleback.evaluators import BY_NAME as EVALUATORS
 from saddleback.exact import mixture_values
 from saddleback.fingerprint import fingerprint_of
+from saddleback.reports.html.record import drawings_of
 from saddleback.reports.text import print_solution
 from saddleback.solution import Solution
 from saddleback.solvers import BY_NAME as SOLVERS
@@ -184,8 +185,9 @@ def carry_out(target: str, settings: list[str], options: dict[str, Any], drawing
         elif output.policy is not None:
             Console(stderr=True).print(f"no policy to write to {output.policy}", markup=False)
         if place is not None and origin is not None:
+            drawings = drawings_of(solution)
             asked, trace = {**budget, **parts}, work_folder(place) / TRACE
-            save_run(place, solution, origin, asked, parts["seed"], force=output.force, trace=trace)
+            save_run(place, solution, origin, asked, parts["seed"], force=output.force, drawings=drawings, trace=trace)
             finish_work(place)
     finally:  # a full disk must not cost the answer too
         if output.as_json:
