@@ -1,4 +1,4 @@
-"""The command line: ``saddleback zoo | exact | plan | solve | frontier | sample | resume | certify | act``, one file a verb.
+"""The command line: ``saddleback zoo | exact | plan | solve | frontier | sample | resume | report | certify | act``, one file a verb.
 
 Exit codes: 0 solved, 1 a stored proof that does not check out, 2 bad input, 3 infeasible, 4 undecided or budget exhausted,
 5 a simulator or I/O fault, 130 an interrupt. Answers go to stdout, progress and errors to stderr.
@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from saddleback._version import __version__
-from saddleback.cli import act, certify, exact, frontier, plan, resume, sample, solve, zoo
+from saddleback.cli import act, certify, exact, frontier, plan, report, resume, sample, solve, zoo
 from saddleback.errors import SaddlebackError
 
 app = typer.Typer(
@@ -26,7 +26,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     epilog="\n\n".join(
         [
-            "Begin with `saddleback solve wireless --out run`, then `saddleback act run --state 0`. Each verb has examples: "
+            "Begin with `saddleback solve wireless --out run`, then `saddleback report run`. Each verb has examples: "
             "`saddleback solve --help`.",
             "TARGET is a problem of the zoo or an .npz table, RUN a folder that `solve --out` wrote. Rewards, constraints and "
             "thresholds are discounted totals in the problem's own units; --samples counts simulator calls. An option that "
@@ -78,6 +78,7 @@ _add(
     "saddleback solve wireless --from samples",
 )
 _add(resume.resume, _SOLVE, "saddleback resume run", "saddleback resume run --workers 4")
+_add(report.report, _USE, "saddleback report run", "saddleback report run --out page.html")
 _add(certify.certify, _USE, "saddleback certify run --seed 7", "saddleback certify run --recheck")
 _add(
     act.act,
