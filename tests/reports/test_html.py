@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import copy
+import dataclasses
 import hashlib
 import itertools
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,10 @@ from helpers import random_table
 from report_runs import HOSTILE, Outline, Reported, hostile_table, reported
 from saddleback import cli, save_table
 from saddleback.cli.report import MOST_BYTES, report
-from saddleback.errors import InputError
+from saddleback.errors import InputError, SaddlebackError
+from saddleback.features.function import FeatureFunction
+from saddleback.policy import GreedyPolicy, MixturePolicy
+from saddleback.problem import CMDP, Constraint, Start
 from saddleback.reports.html.figures import gaps
 from saddleback.reports.html.markup import data_block, tag
 from saddleback.reports.html.page import page_of
@@ -29,6 +33,7 @@ from saddleback.reports.html.places import places_of
 from saddleback.reports.html.reproduce import command
 from saddleback.reports.html.svg import Scale, ticks
 from saddleback.reports.html.view import view_of
+from saddleback.spaces import BoxStates
 from saddleback.storage.run_folder import load_run
 from saddleback.targets import load_run_target
 from saddleback.tradeoff import Frontier
@@ -190,6 +195,25 @@ def test_places() -> None:
         assert places_of(none) is None
 
 
+def test_boxes_of_one_and_two_dimensions_are_drawn_as_maps(wireless: Reported) -> None:
+    """A policy that takes action 1 right of the diagonal is drawn so, cell by cell."""
+    assert wireless.run.mixture is not None
+    for dim in (1, 2):
+        edge = (lambda s: s[:, 1]) if dim == 2 else (lambda s: 0.5)
+        features = FeatureFunction(lambda s, a, edge=edge: (a * (s[:, 0] - edge(s)))[:, None], 1, 2)
+        box = BoxStates(np.zeros(dim), np.ones(dim))
+        signal = Constraint("energy", lambda s, a: 0.0 * a, "<=", 1.2, range=(0.0, 1.0))
+        start = Start(np.full((1, dim), 0.5), np.ones(1))
+        problem = CMDP(0.9, start, 2, box, lambda s, a: 0.0 * a, [signal], features=features, reward_range=(0.0, 1.0))
+        mixture = MixturePolicy((GreedyPolicy(features, np.ones(1)),), np.ones(1))
+        run = dataclasses.replace(wireless.run, mixture=mixture, drawings={}, certificate=None)
+        cells = re.findall(r">\(([^()]*)\): action (\d) 100", page_of(run, problem))
+        assert len(cells) == 20**dim and {a for _, a in cells} == {"0", "1"}
+        for place, action in cells:
+            x, *y = map(float, place.split(", "))
+            assert int(action) == (x > (y[0] if y else 0.5))
+
+
 def test_the_gap_of_the_trace_ends_where_the_dual_ended(cases: dict[str, Reported]) -> None:
     for name in ("wireless", "features", "two"):
         case = cases[name]
@@ -327,6 +351,39 @@ def test_an_unchanged_copy_is_taken(wireless: Reported, tmp_path: Path) -> None:
     assert (tmp_path / "page.html").exists()
 
 
+STRANGE = [None, True, -1, 10**400, 1e300, -1e99, 1e-320, 0.0, "", HOSTILE, "\x1b[2J\ud800", [], [[]], {}, {"a": 1}]
+
+
+@pytest.mark.parametrize("name", ["frontier.json", "dual.json", "design.json", "solution.json", "certificate.json"])
+def test_a_page_of_strange_values_is_whole_or_refused(wireless: Reported, tmp_path: Path, name: str) -> None:
+    """One value after another is replaced: whatever it is, there is a page in one piece or one message, never a traceback."""
+    whole, rng = json.loads((wireless.run.path / name).read_bytes()), np.random.default_rng(7)
+    places = list(_places(whole))
+    refused: list[str] = []
+    for n in range(40):
+        place, strange = places[int(rng.integers(len(places)))], STRANGE[n % len(STRANGE)]
+        try:
+            run = _forge(wireless, tmp_path / str(n), name, _set(*place, strange))
+            loaded = load_run(run)
+            outline = Outline(page_of(loaded, load_run_target(loaded).problem))
+        except SaddlebackError as error:
+            refused.append(str(error))
+            continue
+        assert outline.faults == [] and {e for e, _ in outline.elements} <= KNOWN
+        assert len(outline.named("script")) == 2
+        numbers = [a for e, a in outline.elements if e in ("line", "circle", "rect", "path")]
+        assert not any("nan" in str(v) or "inf" in str(v) for a in numbers for k, v in a.items() if k != "class"), place
+    assert len(refused) > 5 and all(text.isprintable() for text in refused)
+
+
+def _places(data: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every way into nested lists and objects."""
+    for key, inner in data.items() if isinstance(data, dict) else enumerate(data):
+        yield (*way, key)
+        if isinstance(inner, (dict, list)):
+            yield from _places(inner, (*way, key))
+
+
 def _forge(case: Reported, folder: Path, name: str, change: Callable[[Any], None]) -> Path:
     """A copy of the run with one file changed, and a manifest that agrees."""
     run = folder / "run"
@@ -336,7 +393,7 @@ def _forge(case: Reported, folder: Path, name: str, change: Callable[[Any], None
             (run / path.name).write_bytes(path.read_bytes())
     data = copy.deepcopy(json.loads((run / name).read_bytes()))
     change(data)
-    content = json.dumps(data).encode()
+    content = json.dumps(data).encode("ascii")
     (run / name).write_bytes(content)
     manifest = json.loads((run / "run.json").read_text())
     manifest["files"][name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}

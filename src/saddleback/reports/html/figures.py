@@ -164,11 +164,8 @@ def design(view: View, data: dict[str, Any]) -> Markup:
     weights, leverages = data["weights"][:_MOST_BARS], data["leverages"][:_MOST_BARS]
     n = len(weights)
     x = Scale(-0.5, n - 0.5, 52, WIDTH - 44)
-    y, z = (
-        scale([0.0, *weights], 210, 24, 0.08)._replace(low=0.0),
-        scale([0.0, data["leverage_bound"], *leverages], 210, 24, 0.08),
-    )
-    z = z._replace(low=0.0)
+    y = Scale(0.0, 1.5 * max(weights), 210, 24)  # the bars stay below the dots of a good design
+    z = scale([0.0, data["leverage_bound"], *leverages], 210, 24, 0.08)._replace(low=0.0)
     width = (x.end - x.start) / n
     shapes = [axes(x._replace(low=0.5, high=n + 0.5), y, "sampled pair, heaviest first", "weight (bars)", whole=True)]
     for k, (w, g) in enumerate(zip(weights, leverages, strict=True)):

@@ -6,6 +6,7 @@ show a policy that is never played. Colours are never alone: each cell also show
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,34 +14,67 @@ import numpy as np
 from saddleback.policy import MixturePolicy
 from saddleback.reports.html.markup import Content, Markup, details, join, table, tag
 from saddleback.reports.html.places import Places, places_of
-from saddleback.reports.html.svg import WIDTH, figure, line, rectangle, text
+from saddleback.reports.html.svg import WIDTH, figure, rectangle, text
 from saddleback.reports.html.view import View, percent
-from saddleback.spaces import Array
+from saddleback.spaces import Array, BoxStates, States
+from saddleback.storage.policy_file import with_features
 
 _MOST_MEMBERS = 4
 _MOST_ROWS, _MOST_OPEN = 60, 16
 _ARROWS = "↑→↓←"
 _SHADES = 6
+_MOST_ACTIONS = 256
+_CELLS = 20
 
 
 def policy(view: View) -> Markup:
     """The heaviest members, each as a map or a table."""
     mixture, problem = view.run.mixture, view.problem
-    if mixture is None or problem.num_states is None:
-        return tag("p", "There is no policy to draw.")
-    order = np.argsort(-mixture.weights, kind="stable")[:_MOST_MEMBERS]
-    places = places_of(problem.state_names)
-    states = np.arange(problem.num_states)
-    if places is None:
-        return _table(view, mixture, order.tolist())
+    if mixture is None or problem.num_actions > _MOST_ACTIONS:
+        return tag("p", "There is no policy that could be drawn.")
+    if problem.features is not None:
+        mixture = with_features(mixture, problem.features)
+    order = np.argsort(-mixture.weights, kind="stable")[:_MOST_MEMBERS].tolist()
+    found = _of_box(problem.states) if isinstance(problem.states, BoxStates) else _of_names(view)
+    if found is None and problem.num_states is None:
+        return tag("p", f"A policy on {problem.states} cannot be drawn; `saddleback act` says what it does in a state.")
+    if found is None:
+        return _table(view, mixture, order)
+    places, states, names = found
     arrows = view.run.target == "gridworld" and problem.num_actions == len(_ARROWS)
     drawn = [
-        _map(view, places, mixture.members[k].probabilities(states), float(mixture.weights[k]), n, arrows)
-        for n, k in enumerate(order.tolist())
+        _map(places, names, mixture.members[k].probabilities(states), float(mixture.weights[k]), n, arrows)
+        for n, k in enumerate(order)
     ]
     rest = len(mixture.weights) - len(order)
     more = tag("p", f"{rest} lighter members are in policy.npz.", class_="note") if rest else None
     return join(_legend(problem.num_actions, arrows), tag("div", *drawn, class_="maps"), more)
+
+
+def _of_names(view: View) -> tuple[Places, States, list[str]] | None:
+    """A finite space whose names say where the states lie."""
+    places = places_of(view.problem.state_names)
+    if places is None:
+        return None
+    states = np.arange(len(places.at))
+    return places, states, [view.state_name(s) for s in states.tolist()]
+
+
+def _of_box(box: BoxStates) -> tuple[Places, States, list[str]] | None:
+    """The middles of a grid of cells over a box of one or two dimensions."""
+    if box.dim > 2 or not np.all(np.isfinite([box.low, box.high])):
+        return None
+    counts = (_CELLS, _CELLS if box.dim == 2 else 1)
+    ways = [
+        low + (np.arange(n) + 0.5) / n * (high - low) for low, high, n in zip(box.low, box.high, counts, strict=False)
+    ]
+    labels = [[f"{x:.3g}" for x in way] for way in ways]
+    at = [(i, j) for i in range(counts[0]) for j in range(counts[1])]
+    states = np.array([[way[k] for way, k in zip(ways, cell, strict=False)] for cell in at])
+    names = ["(" + ", ".join(f"{x:.4g}" for x in state) + ")" for state in states]
+    up = labels[1] if box.dim == 2 else [""]
+    axes = ("first coordinate", "second coordinate" if box.dim == 2 else "")
+    return Places(axes, labels[0], up, at, [""] * len(at)), states, names
 
 
 def _legend(actions: int, arrows: bool) -> Markup | None:
@@ -57,7 +91,7 @@ def _shade(action: int, actions: int) -> int:
     return round(action * (_SHADES - 1) / max(actions - 1, 1))
 
 
-def _map(view: View, places: Places, p: Array, weight: float, n: int, arrows: bool) -> Markup:
+def _map(places: Places, names: list[str], p: Array, weight: float, n: int, arrows: bool) -> Markup:
     """One cell a state, rows from below."""
     columns, rows = len(places.across), len(places.up)
     left = 0 if rows == 1 else min(10 + 7 * max(map(len, places.up)), 120)
@@ -69,9 +103,7 @@ def _map(view: View, places: Places, p: Array, weight: float, n: int, arrows: bo
         taken = ", ".join(f"action {a} {percent(p[s, a])}" for a in np.flatnonzero(p[s] > 0))
         remark = f" {'water' if places.remarks[s] == 'lake' else ''}".rstrip()
         shade = f"shade-{_shade(best, p.shape[1])}" if not arrows else "plain"
-        shapes.append(
-            rectangle(x + 1, y + 1, size - 2, size - 2, f"cell {shade}{remark}", f"{view.state_name(s)}: {taken}")
-        )
+        shapes.append(rectangle(x + 1, y + 1, size - 2, size - 2, f"cell {shade}{remark}", f"{names[s]}: {taken}"))
         letter = _ARROWS[best] if arrows else str(best)
         if places.remarks[s] == "goal":
             letter = "★"
@@ -80,17 +112,20 @@ def _map(view: View, places: Places, p: Array, weight: float, n: int, arrows: bo
             colour = "" if arrows else f" on-{_shade(best, p.shape[1])}"
             shapes.append(text(x + size / 2, y + size / 2 + 5, letter, f"cell-text{unsure}{colour}", "middle"))
     bottom = 4 + rows * size
-    every = max(1, round(columns * 24 / (WIDTH - left)))
+    every = math.ceil((8 * max(map(len, places.across)) + 6) / size)
     shapes += [
         text(left + (i + 0.5) * size, bottom + 15, places.across[i], "", "middle") for i in range(0, columns, every)
     ]
     if rows > 1:
-        shapes += [text(left - 6, 4 + (rows - 0.5 - j) * size + 4, places.up[j], "", "end") for j in range(rows)]
+        shapes += [
+            text(left - 6, 4 + (rows - 0.5 - j) * size + 4, places.up[j], "", "end")
+            for j in range(0, rows, max(1, rows // 8))
+        ]
     shapes.append(text(left, bottom + 33, _axis_words(places), "name"))
     name = f"Member {n + 1}, played in {percent(weight)} of the episodes"
     counts = np.bincount(p.argmax(axis=1), minlength=p.shape[1])
     said = "; ".join(f"action {a} in {c} of {len(p)} states" for a, c in enumerate(counts) if c)
-    drawing = figure(bottom + 40, name, said + ".", line(0, 0, 0, 0, "grid"), *shapes)
+    drawing = figure(bottom + 40, name, said + ".", *shapes)
     return tag("div", tag("h3", name), drawing)
 
 

@@ -12,11 +12,12 @@ from typing import Any, Literal, NamedTuple
 from saddleback.errors import InputError
 from saddleback.problem import CMDP
 from saddleback.reports.tables import number
-from saddleback.storage.json_file import Maybe, check_shape, plain
+from saddleback.storage.json_file import Maybe, check_shape, plain, short
 from saddleback.storage.run_folder import Run
 
 Worth = Literal["proved", "likely", "none"]
 _ROUNDING = 1e-9
+_MOST_NUMBER = 1e100
 _ANSWER: dict[str, Any] = {  # the fields of solution.json that are drawn; others may be there
     "status": "text",
     "message": "text",
@@ -100,8 +101,8 @@ class View:
         if isinstance(state, int) and names is not None and 0 <= state < len(names):
             return plain(names[state], 80)
         if isinstance(state, list):
-            return "(" + ", ".join(f"{x:.4g}" for x in state) + ")"
-        return f"state {state}"
+            return "(" + ", ".join(f"{x:.4g}" if isinstance(x, (int, float)) else short(x) for x in state[:8]) + ")"
+        return f"state {state}" if isinstance(state, (int, float)) else plain(str(state), 80)
 
 
 def view_of(run: Run, problem: CMDP) -> View:
@@ -109,6 +110,8 @@ def view_of(run: Run, problem: CMDP) -> View:
     where, remedy = str(run.path / "solution.json"), "run `saddleback solve ... --out` again"
     known = {name.removesuffix("?") for name in _ANSWER}
     check_shape({k: v for k, v in run.solution.items() if k in known}, _ANSWER, where, remedy)
+    for name, data in {"solution.json": run.solution, "certificate.json": run.certificate, **run.drawings}.items():
+        _check_sizes(data, str(run.path / name), remedy)
     m, proof, answer = problem.num_constraints, run.certificate, run.solution
     rows = answer["constraints"]
     _same_length(where, remedy, m, [rows, answer["multipliers"], *(x["constraints"] for x in answer["policy"])])
@@ -135,6 +138,17 @@ def view_of(run: Run, problem: CMDP) -> View:
         allowed = proof["allowance"][i] if proof is not None and proved else 0.0
         constraints.append(row._replace(verdict=_verdict(row, allowed, abs(float(problem.scale[1 + i])))))
     return View(run, problem, reward, tuple(constraints))
+
+
+def _check_sizes(data: Any, where: str, remedy: str) -> None:
+    """Numbers so large that their differences, or their squares, are none cannot be drawn."""
+    level = [data]
+    while level:
+        for x in level:
+            if isinstance(x, (int, float)) and abs(x) > _MOST_NUMBER:
+                raise InputError(where, f"must hold numbers up to {_MOST_NUMBER:g}", short(x), remedy)
+        inner = (x.values() if isinstance(x, dict) else x for x in level if isinstance(x, (dict, list)))
+        level = [x for values in inner for x in values]
 
 
 def _same_length(where: str, remedy: str, m: int, lists: list[list[Any]]) -> None:
