@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from command_line import Call, read, rewrite
 
+import streamed_runs
 from saddleback import zoo
 from saddleback.episode import Episode
 from saddleback.features import FeatureFunction
@@ -270,3 +271,27 @@ def test_save_and_load(tmp_path: Path, stored_runs: Path) -> None:
     with pytest.raises(Exception, match="one of them alone may break it"):
         back.predict(3, deterministic=True)
     assert read(stored_runs / "named" / "run.json")["target"]["name"] == "queue"
+
+
+def square() -> Instance:
+    problem, simulator, _ = streamed_runs.square()
+    return Instance("square", problem, simulator, None, "a square of states", {})
+
+
+def test_from_solve_to_act_over_continuous_states(run: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run over a square of states: kept, applied without a simulator call, proved again, and the same from Python."""
+    monkeypatch.setitem(zoo.BY_NAME, "square", square)
+    code, _, err = run("solve", "square", "--samples", 40_000, "--seed", 2, "--out", tmp_path / "run")
+    assert code in (0, 4), err
+    mixture = MixturePolicy.load(tmp_path / "run", features=square().problem.features)
+    counted = square()
+    monkeypatch.setitem(zoo.BY_NAME, "square", lambda: counted)
+    for seed in range(4):
+        found = answer(run, tmp_path / "run", "--state", "0.3,0.7", "--episode-seed", seed)
+        episode = Episode.of(mixture, seed)
+        assert (found["member"], found["actions"][0]["state"]) == (episode.member, [0.3, 0.7])
+        assert found["actions"][0]["action"] == episode.act(np.array([[0.3, 0.7]]))[0]
+    assert counted.simulator.num_queries == 0
+    assert run("certify", tmp_path / "run", "--recheck")[0] == 0
+    assert run("certify", tmp_path / "run", "--seed", 9, "--samples", 20_000)[0] in (0, 4)
+    assert counted.simulator.num_queries > 0
