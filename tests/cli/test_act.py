@@ -137,6 +137,22 @@ def test_every_zoo_problem(run: Call, tmp_path: Path, name: str) -> None:
     )
 
 
+def test_more_actions_than_could_be_listed(run: Call, tmp_path: Path) -> None:
+    """2^36 actions, of which the features know the best."""
+    problem = zoo.make("hard-instance", dim=40).problem
+    assert problem.features is not None and problem.num_actions > 10**9
+    mixture = MixturePolicy((GreedyPolicy(problem.features, np.ones(40)),), np.ones(1))
+    folder = bare_run(tmp_path, "hard-instance", mixture, problem)
+    manifest = read(folder / "run.json")
+    manifest["target"]["settings"] = ["dim=40"]
+    (folder / "run.json").write_text(json.dumps(manifest))
+    (row,) = answer(run, folder, "--state", 0)["actions"]
+    assert row["probabilities"] is None
+    assert row["action"] == int(problem.features.argmax(np.array([0]), np.ones(40))[0])
+    assert run("act", folder, "--state", 4)[0] == 2
+    assert f"action {row['action']}" in run("act", folder, "--state", 0)[1]
+
+
 # ---- linear policies, whose features are the problem's ------------------------------------------------------------------
 
 

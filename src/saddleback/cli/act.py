@@ -26,7 +26,8 @@ from saddleback.storage.run_folder import Run, load_run
 from saddleback.targets import load_run_target
 
 _MOST_SEED = 1 << 63
-_SHOWN = 16  # probabilities in the table for people
+_SHOWN = 16  # probabilities in the line for people
+_MOST_LISTED = 100_000  # probabilities at all: a problem may have more actions than there is memory
 
 
 class _Policy(NamedTuple):
@@ -66,8 +67,9 @@ def act(
     for t, text in enumerate(state, start=step):
         point = _state(text, policy)
         action = int(episode.act(point, t)[0])
-        p = episode.policy.probabilities(point)[0]
-        rows.append({"step": t, "state": point[0].tolist(), "action": action, "probabilities": p.tolist()})
+        listed = policy.mixture.num_actions <= _MOST_LISTED
+        p = episode.policy.probabilities(point)[0].tolist() if listed else None
+        rows.append({"step": t, "state": point[0].tolist(), "action": action, "probabilities": p})
     found = {
         "run": str(run),
         "episode_seed": seed,
@@ -158,5 +160,8 @@ def _print(found: dict[str, Any], given: list[str]) -> None:
     )
     for row, text in zip(found["actions"], given, strict=True):
         p = row["probabilities"]
+        if p is None:
+            say(f"step {row['step']}, state {short(text)[1:-1]}: action {row['action']}")
+            continue
         chance = ", ".join(f"{x:.3g}" for x in p) if len(p) <= _SHOWN else f"{p[row['action']]:.3g} for this one"
         say(f"step {row['step']}, state {short(text)[1:-1]}: action {row['action']}   (probabilities {chance})")

@@ -112,7 +112,8 @@ class LogLines:
             words.append(f"{failures} tried again")
         if note := self._notes.get(_subject(what)):
             words.append(note)
-        print(", ".join(words), file=sys.stderr, flush=True)
+        sys.stderr.write(", ".join(words) + "\n")
+        sys.stderr.flush()
 
 
 def _subject(what: str) -> str:

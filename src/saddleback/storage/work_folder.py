@@ -123,5 +123,6 @@ def finish_work(place: Path) -> None:
 def abandon_work(place: Path) -> None:
     """A request that turned out to be impossible leaves nothing behind, unless samples have been drawn for it."""
     folder = work_folder(place)
-    if folder.is_dir() and not (folder / SAMPLES).exists():
+    drawn = folder / SAMPLES
+    if folder.is_dir() and not (drawn.is_dir() and any(drawn.iterdir())):
         shutil.rmtree(folder, ignore_errors=True)
