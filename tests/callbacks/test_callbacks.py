@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import struct
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,11 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddleback import solve, zoo
+from saddleback import cli, solve, zoo
 from saddleback.callbacks import BY_NAME, JSONLines, MLflow, TensorBoard, make
 from saddleback.callbacks.scalars import scalars
+from saddleback.cli.progress import LogLines
 from saddleback.errors import InputError, StorageError
 from saddleback.solution import Solution
+from saddleback.storage.run_folder import load_run
 
 
 def told(**options: Any) -> tuple[Solution, list[dict[str, Any]]]:
@@ -200,3 +204,64 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
         JSONLines(tmp_path / "no" / "t.jsonl")
     with pytest.raises(StorageError, match="could not be written"):
         JSONLines(tmp_path)
+
+
+def test_the_command_line_keeps_the_trace_and_tells_others(tmp_path: Path) -> None:
+    """The same lines in the run and in a file that was asked for, and the run is whole with them."""
+    for name in ("one", "two"):
+        options = ["--samples", "20000", "--out", str(tmp_path / name), "--callback", f"jsonl:{tmp_path / name}.jsonl"]
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["solve", "queue", *options, "--json"])
+        assert ended.value.code == 0
+    trace = (tmp_path / "one" / "trace.jsonl").read_bytes()
+    assert trace == (tmp_path / "one.jsonl").read_bytes() == (tmp_path / "two" / "trace.jsonl").read_bytes()
+    events = [json.loads(line) for line in trace.splitlines()]
+    assert events[-1]["event"] == "finished" and {"samples", "dual", "certificate"} <= {e["event"] for e in events}
+    assert "trace.jsonl" in json.loads((tmp_path / "one" / "run.json").read_text())["files"]
+    (tmp_path / "one" / "trace.jsonl").write_bytes(trace + b" ")
+    with pytest.raises(InputError, match=r"trace\.jsonl"):
+        load_run(tmp_path / "one")
+
+
+def test_a_wrong_callback_is_refused_before_anything_is_drawn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["solve", "queue", "--out", str(tmp_path / "run"), "--callback", "magic"])
+    assert ended.value.code == 2 and "name:place" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_log_tells_gap_and_bound(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = LogLines(seconds=0.0)
+    lines.notice({"event": "dual", "gap": 0.25, "violation": [0.0]})
+    lines("dual iterations", 3, 15)
+    lines.notice({"event": "dual", "gap": None, "violation": [0.5, 2.0]})
+    lines("dual iterations", 4, 15)
+    lines.notice({"event": "round", "error": 0.75, "proved": True, "wanted": 0.5})
+    lines("round 2: samples", 10, 100)
+    lines.notice({"event": "round", "error": None, "proved": False, "wanted": 0.5})
+    lines("round 3: samples", 20, 100)
+    lines.notice({"event": "samples", "drawn": 7})
+    lines("samples to solve", 5, 10)
+    said = capsys.readouterr().err.splitlines()
+    assert [line.split(", ")[-1] for line in said[:2]] == ["gap 0.25", "violation 2"]
+    assert said[2].endswith("error 0.75 proved, 0.5 wanted") and said[3].endswith("no bound yet, 0.5 wanted")
+    assert said[4].startswith("samples to solve: 5 of 10") and "gap" not in said[4]
+
+
+def test_the_page_runs(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "callbacks.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    (tmp_path / "script.py").write_text(block + "\nprint(len(gaps), len(open('trace.jsonl').readlines()))\n")
+    command = [sys.executable, "script.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100)
+    assert done.returncode == 0, done.stderr
+    gaps, lines = map(int, done.stdout.split())
+    assert lines == gaps + 2
+    for name in BY_NAME:
+        assert f"`{name}:" in page
+    _, events = told()
+    for event in events:  # every field is on the page
+        row = next(line for line in page.splitlines() if line.startswith(f"| `{event['event']}`"))
+        assert all(f"`{field}`" in row for field in event if field != "event"), event
