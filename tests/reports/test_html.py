@@ -277,6 +277,16 @@ def test_report_writes_the_page(wireless: Reported, tmp_path: Path, capsys: pyte
         report(tmp_path / "missing")
 
 
+def test_report_as_a_verb(wireless: Reported, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, code in (([wireless.run.path, "--out", tmp_path / "a.html"], 0), ([tmp_path / "none"], 2)):
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["report", *map(str, arguments)])
+        assert int(ended.value.code or 0) == code
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err and ("open it in any browser" in out) == (code == 0)
+    assert (tmp_path / "a.html").read_text() == wireless.page
+
+
 def test_the_command_on_the_page_makes_the_same_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     asked = ["--set", "budget=0.2", "--samples", "20000", "--certificate-samples", "5000", "--seed", "3"]

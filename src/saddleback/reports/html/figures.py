@@ -15,7 +15,7 @@ from saddleback.reports.html.view import Row, View, percent
 from saddleback.reports.tables import number
 from saddleback.spaces import Array
 
-_ROW = 84
+_ROW = 90
 _MOST_BARS = 60
 _MOST_GAPS = 80
 
@@ -31,7 +31,10 @@ def intervals(view: View) -> Markup:
         limits = "" if row.limits is None else f" from {number(row.limits[0])} to {number(row.limits[1])}"
         against = "" if row.threshold is None else f", wanted {row.wanted}: {row.verdict}"
         said.append(f"{row.name} {number(row.estimate)},{limits}{against}")
-    caption = "The bar holds the true value; the dot is the estimate; the line is the limit, its forbidden side shaded."
+    sure = "is proved to hold" if view.reward.worth == "proved" else "is likely to hold"
+    caption = (
+        f"The bar {sure} the true value; the dot is the estimate; the line is the limit, its forbidden side shaded."
+    )
     if bound is not None:
         caption += " The dashed line is what no policy that meets the constraints can exceed."
     return figure(len(rows) * _ROW + 4, "Limits against thresholds", "; ".join(said) + ".", *shapes, caption=caption)

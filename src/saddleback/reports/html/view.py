@@ -215,7 +215,7 @@ def answer_sentence(view: View) -> list[str]:
 def _so(row: Row) -> str:
     """What follows for the threshold, as the end of a sentence."""
     if row.verdict.startswith("open: "):
-        return "so it may be " + row.verdict.removeprefix("open: ")
+        return "so the limit may be " + row.verdict.removeprefix("open: ")
     return f"so the limit is {row.verdict}"
 
 
