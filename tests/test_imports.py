@@ -24,11 +24,11 @@ SOURCE = Path(saddleback.__file__).parent
 
 ORDER: list[set[str]] = [
     {"errors", "_version"},
-    {"spaces"},
+    {"plots", "spaces"},
     {"start"},
     {"problem"},
     {"simulator", "policy"},
-    {"blocks", "design", "kernels"},
+    {"blocks", "design", "episode", "kernels"},
     {"batches"},
     {"support"},
     {"buffer"},
@@ -36,6 +36,7 @@ ORDER: list[set[str]] = [
     {"framework"},
     {"slater", "solution"},
     {
+        "callbacks",
         "designs",
         "duals",
         "evaluators",
@@ -86,18 +87,23 @@ MAY_NAME = {
     "solvers.perturbed_model": {"Stream", "generator"},  # its own noise, never a sample
 }
 
+# Doors to later modules that a class has as methods, opened when they are used: MixturePolicy.load and save.
+DOORS = {"policy": {"storage.policy_file", "storage.run_folder"}}
+
 HEAVY = (
-    "ray",
     "gymnasium",
-    "torch",
+    "jax",
     "matplotlib",
+    "mdpsolver",
+    "mlflow",
     "mujoco",
     "numba",
-    "jax",
     "pandas",
     "quantecon",
-    "mdpsolver",
+    "ray",
     "stable_baselines3",
+    "tensorboardX",
+    "torch",
 )
 
 
@@ -151,7 +157,7 @@ def violations(module: str, source: str) -> list[str]:
             wrong.append(f"{module} imports {imported.module}, which has no place in ORDER")
         elif target == top:
             continue  # one folder is one place
-        elif LEVEL[target] > LEVEL[top]:
+        elif LEVEL[target] > LEVEL[top] and imported.module not in DOORS.get(module, set()):
             wrong.append(f"{module} imports {imported.module}, which comes later")
         elif LEVEL[target] == LEVEL[top] and not _allowed_between(top, imported):
             wrong.append(f"{module} imports {imported.module}, a neighbour")
@@ -183,6 +189,8 @@ def test_every_exception_is_in_use() -> None:
     """An exception nobody needs is a hole in the fence."""
     for module, names in MAY_NAME.items():
         assert {i.name for i in imports_of(MODULES[module]) if i.module == "simulator"} == names, module
+    for module, doors in DOORS.items():
+        assert doors <= {i.module for i in imports_of(MODULES[module])}, module
     for folder, allowed in BETWEEN_PLUG_INS.items():
         used = {i.module for m, s in MODULES.items() if m.startswith(f"{folder}.") for i in imports_of(s)}
         for neighbour in allowed:

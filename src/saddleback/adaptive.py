@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from saddleback.blocks import Executor
 from saddleback.budgeted import Progress, solve_budget
+from saddleback.callbacks.events import Callback, certificate_event, round_event, tell
 from saddleback.certification import certified, derived_seed, guide_of
 from saddleback.certify import Certificate, expect
 from saddleback.errors import InputError, require
@@ -58,6 +60,7 @@ def solve_to_accuracy(
     seed: int,
     executor: Executor | None = None,
     progress: Progress | None = None,
+    callbacks: Sequence[Callback] = (),
     **parts: Any,
 ) -> Solution:
     """Rounds of solve and certificate until ``epsilon`` (the user's units of the reward) is proved."""
@@ -81,6 +84,8 @@ def solve_to_accuracy(
                 seed=seed,
                 grow=held,
                 executor=executor,
+                progress=progress,
+                callbacks=callbacks,
                 **parts,
             )
         except InputError as full:
@@ -95,6 +100,7 @@ def solve_to_accuracy(
         last = (left + size) // 2 < _LEAST_GROWTH * size  # there will be no larger round
         if _NEAR * epsilon < hope < math.inf and not last:
             rounds.append(_Round(found, hope, size, False))
+            tell(callbacks, round_event(len(rounds), simulator.num_queries - before, hope, False, epsilon))
         else:
             found = certified(
                 found,
@@ -106,6 +112,10 @@ def solve_to_accuracy(
                 executor=executor,
             )
             rounds.append(_Round(found, _proved_error(found, feasibility), size, True))
+            if found.certificate is not None:
+                tell(callbacks, certificate_event(found.certificate))
+            spent = simulator.num_queries - before
+            tell(callbacks, round_event(len(rounds), spent, rounds[-1].error, True, epsilon))
             if found.status is Status.INFEASIBLE and getattr(found.certificate, "infeasible", False):
                 return _with_total(found, rounds, simulator.num_queries - before, epsilon, delta)
             if rounds[-1].error <= epsilon:

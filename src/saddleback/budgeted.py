@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from saddleback.a_priori import linearity_residual
 from saddleback.blocks import Executor
+from saddleback.callbacks.events import Callback, dual_watcher, tell
 from saddleback.choices import Allocation, Choices, Designer, Mode
 from saddleback.columns import solve_master
 from saddleback.duals import BY_NAME as DUALS
@@ -71,6 +72,7 @@ def solve_budget(
     grow: Solution | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
+    callbacks: Sequence[Callback] = (),
 ) -> Solution:
     """As :func:`saddleback.solve` with ``samples``, whose arguments these are; ``grow`` adds to an earlier run's buffers."""
     dual = dual or ("projected-descent" if mode == "literal" else "column-generation")
@@ -107,6 +109,7 @@ def solve_budget(
     except BudgetError as exhausted:
         drawn = 0 if simulator is None else simulator.num_queries - before
         return Solution(Status.BUDGET_EXHAUSTED, str(exhausted).rstrip("."), problem, drawn)
+    tell(callbacks, {"event": "samples", "drawn": parts.samples})
     fixed = None if target is None else np.asarray(target, dtype=np.float64)
     orders = Orders(dual, feasibility, iterations, 1.0 - delta, error, upper, step_size, fixed, tolerance)
     settings: dict[str, Any] = {
@@ -121,12 +124,17 @@ def solve_budget(
         "condition": parts.design.condition,
         "batches": parts.evaluation_buffer.num_batches,
     }
-    found = finish(problem, parts, orders, settings, progress)
+    found = finish(problem, parts, orders, settings, progress, callbacks)
     return found if reuse is None else dataclasses.replace(found, certificate_seeds=reuse.certificate_seeds)
 
 
 def finish(
-    problem: CMDP, parts: Prepared, orders: Orders, settings: dict[str, Any], progress: Progress | None = None
+    problem: CMDP,
+    parts: Prepared,
+    orders: Orders,
+    settings: dict[str, Any],
+    progress: Progress | None = None,
+    callbacks: Sequence[Callback] = (),
 ) -> Solution:
     """Everything after sampling."""
     slater = estimate_slater(
@@ -135,7 +143,7 @@ def finish(
     bent = linearity_residual(parts)
     if slater.verdict is Verdict.INFEASIBLE and bent <= _BENT:  # bent features refute nothing
         return infeasible(problem, parts, slater, settings)
-    steering, outcome, limits = _run(parts, slater, orders, progress)
+    steering, outcome, limits = _run(parts, slater, orders, progress, callbacks)
     status, message = status_of(parts.problem, slater, steering, outcome, limits, orders.feasibility, parts.samples)
     f = steering.error
     settings |= {
@@ -195,13 +203,14 @@ def mixture_interval(parts: Prepared, outcome: Outcome, confidence: float) -> In
 
 
 def _run(
-    parts: Prepared, slater: Slater, orders: Orders, progress: Progress | None
+    parts: Prepared, slater: Slater, orders: Orders, progress: Progress | None, callbacks: Sequence[Callback]
 ) -> tuple[Steering, Outcome, Interval]:
     """Alg. 1; in strict mode the default dual's target is raised by what the measured limits miss, until they do not."""
     steering = steer(parts, slater, orders)
     b = parts.problem.thresholds
-    for _ in range(_MOST_TIGHTENINGS):
-        outcome = run(parts.oracle, steering.dual, _watcher(progress, orders))
+    for attempt in range(1, 1 + _MOST_TIGHTENINGS):
+        listener = dual_watcher(callbacks, parts.problem, steering.dual, attempt)
+        outcome = run(parts.oracle, steering.dual, _watcher(progress, orders, listener))
         limits = mixture_interval(parts, outcome, orders.confidence)
         missing = np.maximum(b - limits.low[1:], 0.0)
         settled = orders.feasibility == "relaxed" or isinstance(steering.dual, ProjectedDescent) or not np.any(missing)
@@ -233,11 +242,19 @@ def _reused(reuse: Solution, problem: CMDP) -> Prepared:
     return reuse.prepared.on(problem)
 
 
-def _watcher(progress: Progress | None, orders: Orders) -> Callable[[int, Any], None] | None:
+def _watcher(
+    progress: Progress | None, orders: Orders, listener: Callable[[int, Any], None] | None
+) -> Callable[[int, Any], None] | None:
     if progress is None:
-        return None
+        return listener
     total = orders.iterations if orders.dual == "projected-descent" else 15
-    return lambda done, step: progress("dual iterations", done, max(total, done))
+
+    def watch(done: int, step: Any) -> None:
+        if listener is not None:
+            listener(done, step)
+        progress("dual iterations", done, max(total, done))
+
+    return watch
 
 
 def _check(

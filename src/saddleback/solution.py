@@ -148,6 +148,12 @@ class Solution:
             out["stationary"] = {"value": value, "constraints": constraints, "label": self.stationary.label}
         return out
 
+    def plot(self, panel: str | None = None, ax: Any = None) -> Any:
+        """A matplotlib Figure of the answer, or of one ``panel`` (reward, constraints, dual, members), on ``ax`` if given."""
+        from saddleback.plots import plot_solution
+
+        return plot_solution(self, panel, ax)
+
 
 def constraint_reports(
     problem: CMDP, unit_values: Array, low: Array | None = None, high: Array | None = None

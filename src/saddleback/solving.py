@@ -6,11 +6,14 @@ epsilon   buffers grow until the certificate shows what was asked (:mod:`saddleb
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from numpy.typing import ArrayLike
 
 from saddleback.adaptive import solve_to_accuracy
 from saddleback.blocks import Executor
 from saddleback.budgeted import Progress, solve_budget
+from saddleback.callbacks.events import Callback, certificate_event, finished_event, tell
 from saddleback.certification import certified
 from saddleback.choices import Allocation, Designer, Mode
 from saddleback.errors import InputError, require
@@ -55,6 +58,7 @@ def solve(
     tolerance: float | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
+    callbacks: Sequence[Callback] = (),
 ) -> Solution:
     """Solve a constrained problem from simulator calls alone.
 
@@ -69,7 +73,8 @@ def solve(
     (None: no grid; by default 1000 in literal mode, else none), ``allocation`` "equal" or "design" (samples in proportion
     to the design's weights). ``error`` is the oracles' f; it, ``upper`` (U), ``step_size`` (η), ``target`` (b', one a
     constraint) and ``tolerance`` (the dual's τ) are in the paper's units, where rewards and constraints are utilities in
-    [0, 1]. ``executor`` draws the samples (:mod:`saddleback.executors`; None: here). With ``reuse`` the
+    [0, 1]. ``executor`` draws the samples (:mod:`saddleback.executors`; None: here). ``callbacks`` are told
+    what happens (:mod:`saddleback.callbacks`) and change nothing. With ``reuse`` the
     problem may have other rewards, constraints and thresholds, and no new sample is drawn to find the policy.
     """
     require(certificate >= 0, "certificate", "must not be negative", certificate, "0 means no certificate")
@@ -93,7 +98,7 @@ def solve(
             (mode, dual, buffers),
             "give a number of samples instead",
         )
-        return solve_to_accuracy(
+        found = solve_to_accuracy(
             problem,
             simulator,
             epsilon=epsilon,
@@ -103,12 +108,15 @@ def solve(
             seed=seed,
             executor=executor,
             progress=progress,
+            callbacks=callbacks,
             solver=solver,
             evaluator=evaluator,
             design=design,
             allocation=allocation,
             tolerance=tolerance,
         )
+        tell(callbacks, finished_event(found))
+        return found
     if certificate and simulator is not None and reuse is None and store is None:
         total, signals = _USUAL_SAMPLES if samples is None else samples, simulator.num_signals
         check(predict_run(problem, total, certificate=certificate, num_signals=signals), total + certificate)
@@ -138,9 +146,13 @@ def solve(
         tolerance=tolerance,
         executor=executor,
         progress=progress,
+        callbacks=callbacks,
     )
-    if not certificate:
-        return solution
-    if simulator is None:
-        raise InputError("simulator", "must be given for a certificate", None, "pass a GenerativeModel")
-    return certified(solution, simulator, samples=certificate, seed=seed, delta=delta, executor=executor)
+    if certificate:
+        if simulator is None:
+            raise InputError("simulator", "must be given for a certificate", None, "pass a GenerativeModel")
+        solution = certified(solution, simulator, samples=certificate, seed=seed, delta=delta, executor=executor)
+        if solution.certificate is not None:
+            tell(callbacks, certificate_event(solution.certificate))
+    tell(callbacks, finished_event(solution))
+    return solution

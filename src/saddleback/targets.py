@@ -107,12 +107,13 @@ def load_run_target(run: Run, problem_file: str | os.PathLike[str] | None = None
             rule = f"must describe the problem as it was when the run was made ({name} {plain(str(stored[name]), 300)})"
             remedy = "solve it again, or use the version of saddleback that run.json names"
             raise InputError(f"{run.path}: target {plain(run.target)}", rule, plain(str(value), 300), remedy)
-    if run.mixture is not None:
-        member, wanted = run.mixture.members[0], (problem.num_states, problem.num_actions)
-        shape = member.table.shape if isinstance(member, TabularPolicy) else None
-        if shape != wanted:
-            remedy = "run `saddleback solve ... --out` again"
-            raise InputError(f"{run.path}: policy.npz", f"must have tables of shape {wanted}", shape, remedy)
+    member = None if run.mixture is None else run.mixture.members[0]
+    wanted = (problem.num_states, problem.num_actions)
+    if (
+        isinstance(member, TabularPolicy) and member.table.shape != wanted
+    ):  # linear ones are checked with their features
+        remedy = "run `saddleback solve ... --out` again"
+        raise InputError(f"{run.path}: policy.npz", f"must have tables of shape {wanted}", member.table.shape, remedy)
     return instance
 
 

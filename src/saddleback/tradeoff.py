@@ -224,6 +224,12 @@ class Frontier:
         curve.points = curve.at_all([point.threshold for point in self.points])
         return curve
 
+    def plot(self, ax: Any = None, chosen: float | None = None) -> Any:
+        """A matplotlib Figure: the curve, its proved band and its price, with the ``chosen`` threshold marked."""
+        from saddleback.plots import plot_frontier
+
+        return plot_frontier(self, ax, chosen)
+
     # ---- units -----------------------------------------------------------------------------------------------------
 
     def _target(self, threshold: float) -> Array:

@@ -1,4 +1,4 @@
-"""The command line: ``saddleback zoo | exact | plan | solve | sample | resume | certify | frontier``, one file a verb.
+"""The command line: ``saddleback zoo | exact | plan | solve | frontier | sample | resume | report | certify | act``, one file a verb.
 
 Exit codes: 0 solved, 1 a stored proof that does not check out, 2 bad input, 3 infeasible, 4 undecided or budget exhausted,
 5 a simulator or I/O fault, 130 an interrupt. Answers go to stdout, progress and errors to stderr.
@@ -7,13 +7,14 @@ Exit codes: 0 solved, 1 a stored proof that does not check out, 2 bad input, 3 i
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from saddleback._version import __version__
-from saddleback.cli import certify, check, exact, frontier, plan, resume, sample, solve, zoo
+from saddleback.cli import act, certify, check, exact, frontier, plan, report, resume, sample, solve, zoo
 from saddleback.errors import SaddlebackError
 
 app = typer.Typer(
@@ -23,7 +24,20 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
+    epilog="\n\n".join(
+        [
+            "Begin with `saddleback solve wireless --out run`, then `saddleback report run`. Each verb has examples: "
+            "`saddleback solve --help`.",
+            "TARGET is a problem of the zoo or an .npz table, RUN a folder that `solve --out` wrote. Rewards, constraints and "
+            "thresholds are discounted totals in the problem's own units; --samples counts simulator calls. An option that "
+            "shows no default is not used unless it is given.",
+            "Exit codes: 0 solved, 1 a stored proof does not check out, 2 bad input, 3 infeasible, 4 undecided or budget "
+            "exhausted, 5 a simulator or I/O fault, 130 interrupted.",
+            "Answers go to stdout, progress and errors to stderr; --json prints one object (docs/json.md).",
+        ]
+    ),
 )
+_LOOK, _SOLVE, _USE = "Look", "Solve", "Use and check what was solved"
 
 
 @app.callback(invoke_without_command=True)
@@ -34,24 +48,51 @@ def root(version: Annotated[bool, typer.Option("--version", help="Print the vers
         raise typer.Exit()
 
 
+def _add(verb: Callable[..., None], panel: str, *examples: str) -> None:
+    """Register a verb with its examples, one a line."""
+    heading = "Example:" if len(examples) == 1 else "Examples:"
+    app.command(rich_help_panel=panel, epilog="\n\n".join([heading, *examples]))(verb)
+
+
 # In the order in which a newcomer meets them.
-app.command(epilog="Example: saddleback zoo")(zoo.zoo)
-app.command(epilog="Example: saddleback exact wireless --json")(exact.exact)
-app.command(epilog="Example: saddleback check problem.toml")(check.check)
-app.command(epilog="Example: saddleback plan wireless --epsilon 2")(plan.plan)
-app.command(
-    epilog="Examples: saddleback solve wireless --check   ·   saddleback solve problem.npz --epsilon 0.5 --out run"
-)(solve.solve)
-app.command(epilog="Example: saddleback sample wireless --out samples --rounds 2 --workers 2")(sample.sample)
-app.command(epilog="Example: saddleback resume run --workers 2")(resume.resume)
-app.command(epilog="Examples: saddleback certify run --seed 7   ·   saddleback certify run --recheck")(certify.certify)
-app.command(epilog="Example: saddleback frontier wireless --points 20")(frontier.frontier)
+_add(zoo.zoo, _LOOK, "saddleback zoo", "saddleback zoo --json")
+_add(exact.exact, _LOOK, "saddleback exact wireless", "saddleback exact wireless --set gamma=0.95 --json")
+_add(check.check, _LOOK, "saddleback check problem.toml", "saddleback check wireless --calls 5000 --json")
+_add(plan.plan, _LOOK, "saddleback plan wireless --epsilon 2", "saddleback plan problem.npz --epsilon 0.5 --delta 0.01")
+_add(
+    solve.solve,
+    _SOLVE,
+    "saddleback solve wireless --check",
+    "saddleback solve wireless --out run",
+    "saddleback solve problem.npz --epsilon 0.5 --feasibility strict --out run --workers 4",
+)
+_add(
+    frontier.frontier,
+    _SOLVE,
+    "saddleback frontier wireless --points 20",
+    "saddleback frontier wireless --certificate-samples 500000 --json",
+)
+_add(
+    sample.sample,
+    _SOLVE,
+    "saddleback sample wireless --out samples --rounds 2 --workers 2",
+    "saddleback solve wireless --from samples",
+)
+_add(resume.resume, _SOLVE, "saddleback resume run", "saddleback resume run --workers 4")
+_add(report.report, _USE, "saddleback report run", "saddleback report run --out page.html")
+_add(certify.certify, _USE, "saddleback certify run --seed 7", "saddleback certify run --recheck")
+_add(
+    act.act,
+    _USE,
+    "saddleback act run --state 3 --episode-seed 7",
+    "saddleback act run --state 3 --state 4 --episode-seed 7 --json",
+)
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point: errors become one message and an exit code, never a traceback."""
     try:
-        app(arguments)
+        app(arguments, prog_name="saddleback")
         return
     except SaddlebackError as error:
         _say(str(error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from saddleback.errors import InputError
 from saddleback.recertify import recertify
 from saddleback.recheck import recheck
 from saddleback.reports.recertification import print_recertified, print_recheck
+from saddleback.storage.policy_file import with_features
 from saddleback.storage.run_folder import Run, load_run
 from saddleback.targets import load_run_target
 
@@ -38,6 +40,8 @@ def certify(
     stored = load_run(run)
     unnamed = recheck_only and stored.target.endswith(".toml") and problem is None
     instance = None if unnamed else load_run_target(stored, problem)
+    if instance is not None and stored.mixture is not None and instance.problem.features is not None:
+        stored = dataclasses.replace(stored, mixture=with_features(stored.mixture, instance.problem.features))
     if recheck_only or instance is None:
         for name, value in {"--samples": samples, "--seed": seed, "--delta": delta}.items():
             if value is not None:

@@ -12,12 +12,19 @@ from saddleback.exact import ExactAnswer, solve_by_columns, solve_exactly
 from saddleback.storage.json_file import to_plain
 from saddleback.zoo.instance import Instance
 
-Target = Annotated[str, typer.Argument(help="A .toml problem file, an .npz problem table, or a zoo problem.")]
+Target = Annotated[
+    str,
+    typer.Argument(
+        metavar="TARGET", help="A .toml problem file, an .npz problem table, or a zoo problem (see `saddleback zoo`)."
+    ),
+]
 ProblemFile = Annotated[
     Path | None,
     typer.Option("--problem", help="The problem file that the run was made from, which names code, named again."),
 ]
-Settings = Annotated[list[str] | None, typer.Option("--set", help="name=value, a parameter of the zoo problem.")]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", help="name=value, a parameter of the zoo problem. May be repeated.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same samples.")]
 

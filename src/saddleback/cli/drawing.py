@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from saddleback.blocks import Block, BlockSource, Executor, InOrder
+from saddleback.callbacks import BY_NAME as CALLBACKS
 from saddleback.cli.progress import Display
 from saddleback.durable import Durable
 from saddleback.executors import BY_NAME, check_determinism, make
@@ -23,6 +24,12 @@ ExecutorName = Annotated[
     str | None, typer.Option(help=f"One of {', '.join(BY_NAME)}.", show_default="joblib for more than one worker")
 ]
 Timeout = Annotated[float | None, typer.Option(help="Seconds that one call of the simulator may take.")]
+Callbacks = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--callback", help=f"name:place, who else is told what happens; {', '.join(CALLBACKS)}. May be repeated."
+    ),
+]
 
 _LABELS = {
     Stream.SOLVER: "samples to solve",

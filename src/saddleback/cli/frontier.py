@@ -19,7 +19,9 @@ from saddleback.tradeoff import frontier as trade_off
 def frontier(
     target: Target,
     settings: Settings = None,
-    constraint: Annotated[str | None, typer.Option(help="Name of the constraint whose threshold moves.")] = None,
+    constraint: Annotated[
+        str | None, typer.Option(help="Name of the constraint whose threshold moves.", show_default="the first")
+    ] = None,
     points: Annotated[int, typer.Option(help="Number of thresholds.")] = 20,
     samples: Annotated[int, typer.Option(help="Simulator calls for the curve, over all buffers.")] = 1_000_000,
     certificate_samples: Annotated[

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from saddleback.cli.common import Json, ProblemFile
-from saddleback.cli.drawing import Drawing, ExecutorName, Timeout, Workers
+from saddleback.cli.drawing import Callbacks, Drawing, ExecutorName, Timeout, Workers
 from saddleback.cli.sample import draw_rounds
 from saddleback.cli.solve import Output, carry_out
 from saddleback.errors import InputError
@@ -24,6 +24,7 @@ def resume(
     executor: ExecutorName = None,
     timeout: Timeout = None,
     problem: ProblemFile = None,
+    callback: Callbacks = None,
     as_json: Json = False,
 ) -> None:
     """Continue a run that was killed or interrupted: what was drawn is kept, and the result is the same, bit for bit."""
@@ -36,7 +37,7 @@ def resume(
     settings = [] if source.endswith(".toml") else request["settings"]
     drawing = Drawing(workers, executor, timeout)
     if request["verb"] == "solve":
-        output = Output(place, force=(place / MANIFEST).is_file(), as_json=as_json)
+        output = Output(place, force=(place / MANIFEST).is_file(), as_json=as_json, callbacks=callback or [])
         carry_out(request["target"], settings, request["options"], drawing, output, source)
     elif request["verb"] == "sample":
         draw_rounds(request["target"], settings, place, request["options"], drawing, as_json, source)

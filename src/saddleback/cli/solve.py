@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -10,9 +10,11 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from rich.console import Console
 
+from saddleback.callbacks import JSONLines
+from saddleback.callbacks import make as make_callback
 from saddleback.choices import Choices, parts_of
 from saddleback.cli.common import Json, Seed, Settings, Target, exact_answer, exact_json, print_json
-from saddleback.cli.drawing import Drawing, ExecutorName, Timeout, Workers, resumable
+from saddleback.cli.drawing import Callbacks, Drawing, ExecutorName, Timeout, Workers, resumable
 from saddleback.cli.progress import display
 from saddleback.cli.sample import coreset_of, open_samples
 from saddleback.designs import BY_NAME as DESIGNS
@@ -21,6 +23,7 @@ from saddleback.errors import InputError, require
 from saddleback.evaluators import BY_NAME as EVALUATORS
 from saddleback.exact import mixture_values
 from saddleback.fingerprint import fingerprint_of
+from saddleback.reports.html.record import drawings_of
 from saddleback.reports.text import print_solution
 from saddleback.solution import Solution
 from saddleback.solvers import BY_NAME as SOLVERS
@@ -29,7 +32,7 @@ from saddleback.storage.policy_file import save_mixture
 from saddleback.storage.run_folder import check_place, save_run
 from saddleback.storage.sample_store import SampleStore
 from saddleback.storage.store_header import require_same
-from saddleback.storage.work_folder import abandon_work, begin_work, finish_work
+from saddleback.storage.work_folder import TRACE, abandon_work, begin_work, finish_work, work_folder
 from saddleback.targets import load_target, origin_of
 from saddleback.zoo.instance import Instance
 
@@ -78,6 +81,7 @@ def solve(
     workers: Workers = 1,
     executor: ExecutorName = None,
     timeout: Timeout = None,
+    callback: Callbacks = None,
     as_json: Json = False,
     solver: Annotated[str | None, _part("One of " + ", ".join(SOLVERS) + ".")] = None,
     evaluator: Annotated[str | None, _part("One of " + ", ".join(EVALUATORS) + ".")] = None,
@@ -128,7 +132,7 @@ def solve(
         }
     options = {"budget": budget, "parts": parts}
     drawing = Drawing(workers, executor, timeout)
-    carry_out(target, settings or [], options, drawing, Output(out, force, policy, check, as_json))
+    carry_out(target, settings or [], options, drawing, Output(out, force, policy, check, as_json, callback or []))
 
 
 class Output(NamedTuple):
@@ -139,6 +143,7 @@ class Output(NamedTuple):
     policy: Path | None = None
     check: bool = False
     as_json: bool = False
+    callbacks: Sequence[str] = ()
 
 
 def carry_out(
@@ -158,9 +163,11 @@ def carry_out(
     instance = load_target(source, settings)
     place = None if output.place is None else check_place(output.place, instance.problem, force=output.force)
     origin = origin_of(source, settings) if place is not None else None
+    listeners = [make_callback(text) for text in output.callbacks]
     samples = None
     if place is not None and origin is not None:
         samples = begin_work(place, "solve", target, list(origin.settings), options)
+        listeners.append(JSONLines(work_folder(place) / TRACE))
     given = {name: value for name, value in budget.items() if name != "from"}
     try:
         with (
@@ -177,6 +184,7 @@ def carry_out(
                 store=store,
                 executor=executor,
                 progress=progress,
+                callbacks=[progress.notice, *listeners],
             )
     except InputError as fault:
         if place is not None:
@@ -189,7 +197,9 @@ def carry_out(
         elif output.policy is not None:
             Console(stderr=True).print(f"no policy to write to {output.policy}", markup=False)
         if place is not None and origin is not None:
-            save_run(place, solution, origin, {**budget, **parts}, parts["seed"], force=output.force)
+            drawings = drawings_of(solution)
+            asked, trace = {**budget, **parts}, work_folder(place) / TRACE
+            save_run(place, solution, origin, asked, parts["seed"], force=output.force, drawings=drawings, trace=trace)
             finish_work(place)
     finally:  # a full disk must not cost the answer too
         if output.as_json:

@@ -6,6 +6,8 @@
     policy.npz         the mixture, if there is one (:mod:`~saddleback.storage.policy_file`)
     rollouts.npz       what the intervals are made of: values (n, 1+m), low and high (1+m,), tail (2, 1+m), in utilities
     problem.npz        a copy of the problem table, if the problem came from a file
+    frontier.json, dual.json, design.json    what a report draws besides (:mod:`~saddleback.storage.report_files`)
+    trace.jsonl        what happened, one event a line (docs/callbacks.md)
     samples/           every sample that was drawn, with manifests of its own (:mod:`saddleback.durable`)
 
 The folder is filled under another name, each file synced and renamed, and gets its own name when all of it is on the disk:
@@ -20,7 +22,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,14 +48,15 @@ from saddleback.storage.json_file import (
 )
 from saddleback.storage.npz import BUDGET, ArraySpec, read_arrays, write_arrays
 from saddleback.storage.policy_file import load_mixture, save_mixture
-from saddleback.storage.work_folder import SAMPLES
+from saddleback.storage.report_files import MOST_BYTES, REPORT_FILES, check_report_file
+from saddleback.storage.work_folder import SAMPLES, TRACE
 
 FORMAT = "saddleback-run/1"
 MANIFEST, SOLUTION, CERTIFICATE = "run.json", "solution.json", "certificate.json"
 _MOST_UTILITY = 1e100  # of a rollout: far beyond any horizon, and its square is a number
 POLICY, ROLLOUTS, TABLE = "policy.npz", "rollouts.npz", "problem.npz"
 
-_OPTIONAL = (CERTIFICATE, POLICY, ROLLOUTS, TABLE)
+_OPTIONAL = (CERTIFICATE, POLICY, ROLLOUTS, TABLE, TRACE, *REPORT_FILES)
 _MOST_MANIFEST, _MOST_JSON = 1 << 20, 1 << 26  # bytes
 _AGAIN = "run `saddleback solve ... --out` again"
 _SHAPE = {
@@ -97,7 +100,11 @@ class Origin:
 
 @dataclass(frozen=True)
 class Run:
-    """A loaded run; ``table`` is the copy of the problem's table, None where the problem is built by name."""
+    """A loaded run; ``table`` is the copy of the problem's table, None where the problem is built by name.
+
+    ``drawings`` holds what is there of frontier, dual and design, by the name of the file, and ``files`` the SHA-256 of every
+    file of the run.
+    """
 
     path: Path
     target: str
@@ -110,6 +117,8 @@ class Run:
     certificate: dict[str, Any] | None
     mixture: MixturePolicy | None
     rollouts: RolloutValues | None
+    drawings: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
 
 
 def check_place(path: str | os.PathLike[str], problem: CMDP, *, force: bool = False) -> Path:
@@ -122,20 +131,36 @@ def check_place(path: str | os.PathLike[str], problem: CMDP, *, force: bool = Fa
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise StorageError(f"`{path}` could not be written: {path.parent} is read-only; choose another place.")
     size = 8 * (problem.num_states or 0) * problem.num_actions
-    if problem.num_states is None or size > BUDGET:
+    if (problem.num_states is None or size > BUDGET) and problem.features is None:  # linear policies are small
         rule = f"must be left out where a policy is no table of at most {BUDGET / 1e9:g} GB"
         raise InputError("--out", rule, f"{problem.states}, {problem.num_actions} actions", "use the Python interface")
     return path
 
 
 def save_run(
-    path: Path, solution: Solution, origin: Origin, request: Mapping[str, Any], seed: int, *, force: bool = False
+    path: Path,
+    solution: Solution,
+    origin: Origin,
+    request: Mapping[str, Any],
+    seed: int,
+    *,
+    force: bool = False,
+    drawings: Mapping[str, Any] | None = None,
+    trace: Path | None = None,
 ) -> None:
-    """Write the run to ``path``, which must not exist unless it is empty, or a run and ``force`` is given."""
+    """Write the run to ``path``, which must not exist unless it is empty, or a run and ``force`` is given.
+
+    ``drawings`` are the contents of the files that only a report reads, by name.
+    """
     path = check_place(path, solution.problem, force=force)
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     try:
         os.mkdir(partial)
+        if trace is not None:
+            with written_whole(partial / TRACE) as copy:
+                copy.write(trace.read_bytes())
+        for name, data in (drawings or {}).items():
+            write_json(partial / name, data)
         _fill(partial, solution, origin, request, seed)
         _put_in_place(partial, path)
     except OSError as error:
@@ -174,7 +199,15 @@ def load_run(path: str | os.PathLike[str]) -> Run:
         certificate,
         load_mixture(path / POLICY) if POLICY in listed else None,
         _load_rollouts(path / ROLLOUTS, certificate) if ROLLOUTS in listed else None,
+        {name: _load_drawing(path / name) for name in REPORT_FILES if name in listed},
+        {name: entry["sha256"] for name, entry in listed.items()},
     )
+
+
+def _load_drawing(path: Path) -> Any:
+    data = read_json(path, MOST_BYTES, _AGAIN)
+    check_report_file(path.name, data, str(path), _AGAIN)
+    return data
 
 
 def _fill(folder: Path, solution: Solution, origin: Origin, request: Mapping[str, Any], seed: int) -> None:

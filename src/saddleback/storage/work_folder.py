@@ -2,6 +2,7 @@
 
     RUN.work/request.json     the verb with everything that the result depends on
     RUN.work/samples/         every sample so far (:mod:`saddleback.durable`)
+    RUN.work/trace.jsonl      what has happened since the run was last taken up (:mod:`saddleback.callbacks`)
 
 Written before the first simulator call. A run that was killed is taken up again from here; when it is finished its samples
 move into the run's folder and the work folder goes.
@@ -19,7 +20,7 @@ from saddleback.errors import InputError, StorageError
 from saddleback.storage.json_file import Maybe, check_shape, read_json, short, sync_folder, write_json
 
 FORMAT = "saddleback-work/1"
-REQUEST, SAMPLES = "request.json", "samples"
+REQUEST, SAMPLES, TRACE = "request.json", "samples", "trace.jsonl"
 
 _SHAPE = {"format": "text", "verb": "text", "target": "text", "settings": ["text"], "options": "object"}
 _NAME = Maybe("text")

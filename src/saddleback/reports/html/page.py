@@ -1,0 +1,128 @@
+"""The page: sections in the order in which people ask, one file, no network.
+
+The Content-Security-Policy allows the page's own style sheet and script, by their hashes, and nothing else: what a stranger
+wrote into a run folder could not run even if it were taken for HTML.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from importlib.resources import files
+from typing import Any
+
+from saddleback._version import __version__
+from saddleback.problem import CMDP
+from saddleback.reports.html import sections
+from saddleback.reports.html.markup import Content, Markup, data_block, tag
+from saddleback.reports.html.policy_figure import policy
+from saddleback.reports.html.reproduce import reproduce
+from saddleback.reports.html.tradeoff_figure import tradeoff
+from saddleback.reports.html.view import View, answer_sentence, view_of
+from saddleback.reports.tables import number
+from saddleback.storage.report_files import DESIGN, DUAL, FRONTIER
+from saddleback.storage.run_folder import Run
+
+_STATUS = {
+    "solved": "good",
+    "infeasible": "bad",
+}
+
+
+def page_of(run: Run, problem: CMDP) -> str:
+    """The whole report as HTML."""
+    view = view_of(run, problem)
+    body, data = _sections(view)
+    style, script = _asset("style.css"), _asset("report.js")
+    policy_words = (
+        f"default-src 'none'; style-src 'sha256-{_digest(style)}'; script-src 'sha256-{_digest(script)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy_words),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("meta", name="generator", content=f"saddleback {__version__}"),
+        tag("title", f"{problem.name}: {run.solution['status']}"),
+        Markup(f"<style>{style}</style>"),
+    )
+    block = data_block("numbers", data) if data is not None else None
+    main = tag("body", tag("main", _header(view), *body), _footer(), block, Markup(f"<script>{script}</script>"))
+    return "<!doctype html>\n" + tag("html", head, main, lang="en") + "\n"
+
+
+def _asset(name: str) -> str:
+    return (files("saddleback.reports.html") / name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _sections(view: View) -> tuple[list[Markup], dict[str, Any] | None]:
+    drawings, data = view.run.drawings, None
+    body = [_section("proved", "What is proved" if view.proof is not None else "What is known", sections.proof(view))]
+    if FRONTIER in drawings:
+        content, data = tradeoff(view)
+        lead = "Move the slider: every number comes from the samples of this run; nothing is drawn again."
+        body.append(_section("frontier", "What if the limit were another?", tag("p", lead, class_="note"), content))
+    if view.run.mixture is not None:
+        body.append(_section("policy", "The policy", sections.members(view), policy(view)))
+    body.append(_section("starts", "By start state", sections.starts(view)))
+    if DUAL in drawings:
+        body.append(_section("trace", "How the price was found", sections.trace(view, drawings[DUAL])))
+    if DESIGN in drawings:
+        body.append(_section("design", "Where the samples were taken", sections.design(view, drawings[DESIGN])))
+    body.append(_section("diagnostics", "Diagnostics", sections.diagnostics(view)))
+    body.append(_section("reproduce", "How to reproduce it", reproduce(view)))
+    return body, data
+
+
+def _section(identity: str, title: str, *children: Content) -> Markup:
+    return tag("section", tag("h2", title, id=identity), *children, aria_labelledby=identity)
+
+
+def _header(view: View) -> Markup:
+    status = view.answer["status"]
+    first, *rest = answer_sentence(view)
+    answer = tag("p", tag("strong", first), " ", " ".join(rest), class_="answer")
+    return tag(
+        "header",
+        tag(
+            "p",
+            "saddleback report ",
+            tag("span", status, class_=f"status {_STATUS.get(status, 'open')}"),
+            class_="eyebrow",
+        ),
+        tag("h1", view.problem.name),
+        answer,
+        _keys(view),
+    )
+
+
+def _keys(view: View) -> Markup:
+    """The numbers to take away."""
+    cards = []
+    if view.reward.estimate is not None:
+        cards.append(("reward", number(view.reward.estimate), _within(view.reward.limits, view.reward.worth)))
+        for row in view.constraints[:4]:
+            cards.append((f"{row.name} {row.wanted}", number(row.estimate), _within(row.limits, row.worth)))
+            if row.price is not None and len(view.constraints) == 1:
+                cards.append((f"price of {row.name}", number(row.price), "reward per unit of threshold"))
+    proof = view.proof
+    spent = "" if proof is None else f"{proof['samples']:,} of them for the proof"
+    cards.append(("simulator calls", f"{view.answer['samples']:,}", spent))
+    cells = (tag("div", tag("dt", name), tag("dd", value, tag("small", note))) for name, value, note in cards)
+    return tag("dl", *cells, class_="keys")
+
+
+def _within(limits: tuple[float, float] | None, worth: str) -> str:
+    return "" if limits is None else f"{worth} {number(limits[0])} to {number(limits[1])}"
+
+
+def _footer() -> Markup:
+    return tag(
+        "footer", tag("p", f"Made by saddleback {__version__}. This page is one file and asks nothing of the network.")
+    )

@@ -1,0 +1,201 @@
+"""The sections of a report: each is a few sentences, a figure and a table, from the facts of a :class:`View`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from saddleback.reports.html import figures
+from saddleback.reports.html.markup import Content, Markup, details, join, table, tag
+from saddleback.reports.html.view import View, percent
+from saddleback.reports.tables import number, sentence
+
+_MOST_PAIRS_SHOWN = 40
+
+
+def proof(view: View) -> Markup:
+    """What is proved, or else measured: a figure, a table, and what it is worth."""
+    proof, problem = view.proof, view.problem
+    units = f"Values are expected discounted totals: discount {problem.gamma:g}, that is about {problem.horizon:.4g} steps that count."
+    if view.reward.estimate is None and proof is None:
+        return tag("p", "Nothing was proved: there is no policy, and no certificate.")
+    parts: list[Content] = []
+    if view.reward.estimate is not None:
+        parts.append(figures.intervals(view))
+        rows: list[list[Content]] = []
+        for row in (view.reward, *view.constraints):
+            limits = "–" if row.limits is None else f"{number(row.limits[0])} to {number(row.limits[1])}"
+            rows.append(
+                [
+                    row.name,
+                    row.wanted or "largest",
+                    number(row.estimate),
+                    limits,
+                    row.verdict or _plain_verdict(row.worth),
+                ]
+            )
+        if proof is not None and proof["upper_bound"] is not None:
+            rows.append(["best policy there is", "", "", f"at most {number(proof['upper_bound'])}", "proved"])
+            rows.append(["what this one loses to it", "", "", f"at most {number(proof['gap'])}", "proved"])
+        heads = ["quantity", "wanted", "estimate", "limits", "verdict"]
+        parts.append(table(heads, rows, f"Limits, with {percent(view.confidence)} confidence", words=(0, 4)))
+    if proof is None:
+        parts.append(tag("p", "These limits are measured from the samples that chose the policy: likely, not proved."))
+    else:
+        parts.append(tag("p", _worth(view, proof)))
+    return join(*parts, tag("p", units, class_="note"))
+
+
+def _plain_verdict(worth: str) -> str:
+    return {"proved": "proved", "likely": "likely"}.get(worth, "estimated")
+
+
+def _worth(view: View, proof: dict[str, Any]) -> str:
+    spent = f"The proof took {proof['samples']:,} simulator calls, drawn after the policy was fixed."
+    if not proof["samples"]:
+        spent = "The proof needed no simulator call."
+    assumed = list(dict.fromkeys(str(x) for x in proof["assumes"].values()))
+    verdict = {
+        "certified": "The constraints are proved to hold. ",
+        "refuted": "This policy is proved to miss a constraint. ",
+        "undecided": "Whether the constraints hold is open: their limits lie on both sides. ",
+    }[proof["feasible"]]
+    if proof["value"] is None:
+        verdict = "No policy can meet the constraints: that is proved. " if proof.get("infeasible") == "proved" else ""
+    return verdict + spent + (f" It assumes {'; '.join(assumed)}." if assumed else "")
+
+
+def members(view: View) -> Markup:
+    """The members of the mixture, and who misses a constraint when played alone."""
+    members = sorted(view.answer["policy"], key=lambda m: -m["weight"])
+    rows: list[list[Content]] = []
+    missing = 0.0
+    for n, member in enumerate(members[:12]):
+        cells: list[Content] = []
+        broken = False
+        for value, row in zip(member["constraints"], view.constraints, strict=True):
+            holds = row.holds(value)
+            broken |= not holds
+            cells.append(number(value) if holds else join(number(value), tag("span", " misses", class_="misses")))
+        missing += member["weight"] if broken else 0.0
+        rows.append([str(n + 1), percent(member["weight"]), number(member["value"]), *cells])
+    heads = ["member", "share of episodes", "reward", *(f"{row.name} {row.wanted}" for row in view.constraints)]
+    many = len(members) > 1
+    lead = (
+        "One policy, played all the time."
+        if not many
+        else (
+            f"A mixture of {len(members)} policies: one is drawn when an episode starts and played to its end. "
+            "The constraints hold on average over them"
+        )
+    )
+    if many:
+        lead += (
+            "; every member also keeps them by itself."
+            if not missing
+            else (
+                f", not one by one: members with {percent(missing)} of the weight miss a constraint when played alone."
+            )
+        )
+    parts: list[Content] = [tag("p", lead), table(heads, rows, "The members and how each does on its own")]
+    one = view.answer.get("stationary")
+    if one is not None and many:
+        values = ", ".join(
+            f"{row.name} {number(v)}" for row, v in zip(view.constraints, one["constraints"], strict=False)
+        )
+        parts.append(
+            tag(
+                "p",
+                f"As one stationary policy: reward {number(one['value'])}, {values} ({one['label']}).",
+                class_="note",
+            )
+        )
+    return join(*parts)
+
+
+def starts(view: View) -> Markup:
+    """Limits of the values from single start states."""
+    rows = [] if view.proof is None else view.proof["by_start"]
+    starts = np.asarray(view.problem.start.states)
+    if len(starts) == 1:
+        name = view.state_name(starts.tolist()[0])
+        return tag("p", f"Every episode starts in the same state, {name}: the limits above are those from there.")
+    if not rows:
+        return tag("p", "There are no limits by start state: no start state had enough rollouts of its own.")
+    heads = ["start state", "probability", "rollouts", "reward", *(f"{r.name} {r.wanted}" for r in view.constraints)]
+    cells: list[list[Content]] = [
+        [
+            view.state_name(row["state"]),
+            percent(row["weight"]),
+            f"{row['rollouts']:,}",
+            *(f"{number(low)} to {number(high)}" for low, high in (row["value"], *row["constraints"])),
+        ]
+        for row in rows[:40]
+    ]
+    lead = f"Proved limits from each start state, which hold together with {percent(view.confidence)} confidence."
+    whole = table(heads, cells, "Limits by start state")
+    return join(
+        tag("p", lead), figures.by_start(view, rows), whole if len(cells) <= 8 else details("As a table", whole)
+    )
+
+
+def trace(view: View, trace: dict[str, Any]) -> Markup:
+    """How the dual moved, and what it left open."""
+    gap = view.answer.get("gap")
+    lead = (
+        f"{trace['total']:,} iterations. Each asks for the best policy at a price λ on the constraint, and moves the price by what "
+        "that policy does."
+    )
+    if gap is not None:
+        lead += f" In the end the dual left {number(gap)} of the reward open."
+    if len(trace["values"][0]) != 1 + view.problem.num_constraints:
+        return tag("p", lead)
+    pair = tag("div", figures.multipliers(view, trace), figures.gap_figure(view.problem, trace), class_="pair")
+    return join(tag("p", lead), pair)
+
+
+def design(view: View, data: dict[str, Any]) -> Markup:
+    """Which pairs were sampled, how often, and how much each of them matters."""
+    equal = max(data["weights"]) - min(data["weights"]) <= 1e-12
+    kind = "all state-action pairs" if data["features"] is None else f"{data['features']} features, rank {data['rank']}"
+    lead = f"{data['size']:,} pairs were sampled ({kind}). The largest leverage is {number(data['leverage_bound'])}"
+    lead += f", against a least possible of {data['rank']:,}; condition number {number(data['condition'])}."
+    rows: list[list[Content]] = [
+        [view.state_name(s), str(a), percent(w), number(g)]
+        for s, a, w, g in zip(
+            *(data[k][:_MOST_PAIRS_SHOWN] for k in ("states", "actions", "weights", "leverages")), strict=True
+        )
+    ]
+    pairs = table(
+        ["state", "action", "weight", "leverage"], rows, f"The {len(rows)} heaviest of {data['size']:,} pairs"
+    )
+    if equal:
+        lead += " All have the same weight, so there is nothing to choose and nothing to draw."
+    return join(tag("p", lead), None if equal else figures.design(view, data), details("The sampled pairs", pairs))
+
+
+def diagnostics(view: View) -> Markup:
+    """Status, tests and remarks, one sentence each."""
+    answer, proof = view.answer, view.proof
+    items = [sentence(f"{answer['status']}: {answer['message']}")]
+    if proof is not None and proof["linearity"] is not None:
+        items.append(_linearity(proof["linearity"]))
+    items += [sentence(remark) for remark in answer["remarks"]]
+    items += [] if proof is None else [sentence(remark) for remark in proof["remarks"]]
+    settings = answer["settings"]
+    parts = [
+        f"{k.replace('_', ' ')} {settings[k]}"
+        for k in ("solver", "evaluator", "dual", "design", "mode")
+        if k in settings
+    ]
+    items.append(sentence("parts used: " + ", ".join(map(str, parts))) if parts else "")
+    return tag("ul", *(tag("li", item) for item in items if item))
+
+
+def _linearity(report: dict[str, Any]) -> str:
+    if report["passed"]:
+        n = len(report["tests"])
+        return f"Linearity in the features was put to {n} test{'s' if n != 1 else ''} and not refuted; tests cannot prove it."
+    words = "; ".join(str(t["meaning"]) for t in report["tests"] if not t["passed"])
+    return sentence(f"the problem is not linear in its features, so that no bound on the best policy is given: {words}")

@@ -1,0 +1,210 @@
+"""The frontier as a drawing with a slider: the curve and its band are fixed, the script moves one marker and a few numbers.
+
+    F̂(b) = max Σ_i w_i V̂_r^i   s.t.   Σ_i w_i V̂_c^i ≥ b       over the stored columns
+
+With one constraint the script solves this at any threshold as :func:`saddleback.columns.solve_master` does, on the same
+numbers in the same order. What is proved at every threshold comes from the certificate: with σ and U of its bound,
+F(b) ≤ (U − σ_cᵀ b)/σ_0, and F(b) ≥ the proved lower limit of this policy's reward wherever its proved limits meet b.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from saddleback.reports.html.markup import Markup, details, join, table, tag
+from saddleback.reports.html.svg import WIDTH, axes, circle, figure, line, path, rectangle, scale
+from saddleback.reports.html.view import View, percent, symbol
+from saddleback.reports.tables import number
+from saddleback.storage.report_files import FRONTIER
+
+_MOST_DOTS = 400
+
+
+def tradeoff(view: View) -> tuple[Markup, dict[str, Any]]:
+    """The section's contents, and the numbers for the script."""
+    data = view.run.drawings[FRONTIER]
+    parts: list[Markup] = []
+    curves: list[dict[str, Any]] = []
+    index = {c.name: i for i, c in enumerate(view.problem.constraints)}
+    for curve in data["curves"]:
+        i = index.get(curve["constraint"])
+        if i is None or len(data["columns"][0]) != 1 + view.problem.num_constraints:
+            continue
+        band = [_band(view, data, point) for point in curve["points"]]
+        drawing, frame = _figure(view, data, curve, band, i, len(curves))
+        parts.append(join(_controls(view, curve, i, len(curves)), drawing, _table(view, curve, band, i)))
+        points = [{**p, "low": b and b[0], "high": b and b[1]} for p, b in zip(curve["points"], band, strict=True)]
+        curves.append({"constraint": i, "points": points, "frame": frame})
+    return join(*parts), {**_numbers(view, data), "curves": curves}
+
+
+def _numbers(view: View, data: dict[str, Any]) -> dict[str, Any]:
+    """What the script needs of the problem and of the proof."""
+    problem, proof = view.problem, view.proof
+    out: dict[str, Any] = {
+        "columns": data["columns"],
+        "limits": data["limits"],
+        "confidence": data["confidence"],
+        "base": problem.base.tolist(),
+        "scale": problem.scale.tolist(),
+        "horizon": problem.horizon,
+        "targets": problem.thresholds.tolist(),
+        "names": [c.name for c in problem.constraints],
+        "senses": [symbol(c.sense) for c in problem.constraints],
+        "asked": problem.user_thresholds().tolist(),
+        "bound": None,
+        "floor": None,
+    }
+    if proof is None:
+        return out
+    bound = proof["evidence"].get("bound")
+    if proof["upper_bound"] is not None and bound is not None and bound["sigma"][0] > 0:
+        out["bound"] = {"sigma": bound["sigma"], "value": bound["value"], "confidence": proof["confidence"]}
+    if proof["value"] is not None:
+        ends = [
+            pair[0] if c.sense == ">=" else pair[1]
+            for pair, c in zip(proof["constraints"], problem.constraints, strict=True)
+        ]
+        out["floor"] = {"value": proof["value"][0], "constraints": ends}
+    return out
+
+
+def _band(view: View, data: dict[str, Any], point: dict[str, Any]) -> tuple[float, float] | None:
+    """The likely range of the mixture's reward: the weighted sum of its members' limits."""
+    known = [data["limits"][k] for k in point["members"]]
+    if any(pair is None for pair in known):
+        return None
+    base, factor = float(view.problem.base[0] * view.problem.horizon), float(view.problem.scale[0])
+    low, high = (sum(w * pair[e][0] for w, pair in zip(point["weights"], known, strict=True)) for e in (0, 1))
+    return low * factor + base, high * factor + base
+
+
+def _ceiling(view: View, i: int, threshold: float) -> float | None:
+    """What no policy that meets this threshold can earn more than, by the certificate."""
+    bound = _numbers(view, view.run.drawings[FRONTIER])["bound"]
+    if bound is None:
+        return None
+    problem = view.problem
+    b = problem.thresholds.copy()
+    b[i] = (threshold - problem.base[1 + i] * problem.horizon) / problem.scale[1 + i]
+    sigma = bound["sigma"]
+    unit = min(problem.horizon, (bound["value"] - sum(s * x for s, x in zip(sigma[1:], b, strict=True))) / sigma[0])
+    return float(unit * problem.scale[0] + problem.base[0] * problem.horizon)
+
+
+def _figure(
+    view: View, data: dict[str, Any], curve: dict[str, Any], band: list[Any], i: int, k: int
+) -> tuple[Markup, dict[str, list[float]]]:
+    points, row = curve["points"], view.constraints[i]
+    thresholds, values = [p["threshold"] for p in points], [p["value"] for p in points]
+    chosen = None if view.reward.estimate is None or row.estimate is None else (row.estimate, view.reward.estimate)
+    ends = [e for pair in band if pair for e in pair]
+    x = scale([*thresholds, *([chosen[0]] if chosen else []), row.threshold or thresholds[0]], 52, WIDTH - 12, 0.04)
+    y = scale([*values, *ends, *([chosen[1]] if chosen else []), *(view.reward.limits or ())], 250, 26, 0.08)
+    shapes = [axes(x, y, f"{row.name} {symbol(row.sense)} threshold", "best reward")]
+    if all(band):
+        around = [(x(t), y(b[1])) for t, b in zip(thresholds, band, strict=True)]
+        around += [(x(t), y(b[0])) for t, b in zip(thresholds[::-1], band[::-1], strict=True)]
+        shapes.append(path(around, "band", closed=True))
+    if view.problem.num_constraints == 1:
+        for column in data["columns"][:_MOST_DOTS]:
+            value, against = view.problem.values_of(column)
+            if x.low <= against <= x.high and y.low <= value <= y.high:
+                shapes.append(circle(x(against), y(value), 2.2, "seen"))
+    ceiling = [(t, c) for t in thresholds if (c := _ceiling(view, i, t)) is not None and y.low <= c <= y.high]
+    if len(ceiling) > 1:
+        shapes.append(path([(x(t), y(c)) for t, c in ceiling], "ceiling"))
+    shapes.append(path([(x(t), y(v)) for t, v in zip(thresholds, values, strict=True)], "curve series-0"))
+    if chosen and row.limits and view.reward.limits:
+        (left, right), (low, high) = row.limits, view.reward.limits
+        a, b = x.inside(left), y.inside(high)
+        shapes.append(rectangle(a, b, x.inside(right) - a, y.inside(low) - b, "box", "proved limits of this policy"))
+    if row.threshold is not None:
+        shapes.append(line(x.inside(row.threshold), y.start, x.inside(row.threshold), y.end, "threshold"))
+    if chosen:
+        shapes.append(circle(x(chosen[0]), y(chosen[1]), 9, "ring", "this policy"))
+    shapes.append(line(x.start, y.start, x.start, y.end, "marker", id=f"marker-{k}"))
+    shapes.append(circle(x.start, y.end, 6, "pointer", id=f"pointer-{k}"))
+    said = (
+        f"The best reward falls from {number(max(values))} to {number(min(values))} as the threshold of {row.name} goes from "
+        f"{number(thresholds[values.index(max(values))])} to {number(thresholds[values.index(min(values))])}."
+    )
+    frame = {"x": [x.low, x.high, x.start, x.end], "y": [y.low, y.high, y.start, y.end]}
+    return figure(
+        290, f"Best reward against {row.name}", said, *shapes, caption=_legend(view, bool(ceiling), all(band))
+    ), frame
+
+
+def _legend(view: View, ceiling: bool, band: bool) -> Markup:
+    words = [tag("span", "best reward, estimated", class_="key key-curve")]
+    if band:
+        words.append(tag("span", "likely range", class_="key key-band"))
+    if ceiling:
+        words.append(tag("span", "proved ceiling", class_="key key-ceiling"))
+    words.append(tag("span", "this policy", class_="key key-estimate"))
+    if view.problem.num_constraints == 1:
+        words.append(tag("span", "single policies", class_="key key-seen"))
+    return tag("span", *words, class_="legend")
+
+
+def _controls(view: View, curve: dict[str, Any], i: int, k: int) -> Markup:
+    row, points = view.constraints[i], curve["points"]
+    asked = row.threshold or points[0]["threshold"]
+    nearest = min(range(len(points)), key=lambda j: abs(points[j]["threshold"] - asked))
+    slider = tag(
+        "input",
+        type="range",
+        id=f"slider-{k}",
+        min=0,
+        max=len(points) - 1,
+        step=1,
+        value=nearest,
+        aria_valuetext=f"{row.name} {symbol(row.sense)} {number(points[nearest]['threshold'])}",
+        aria_describedby=f"how-{k}",
+    )
+    first, last = points[0]["threshold"], points[-1]["threshold"]
+    ends = " to ".join(number(0.0 if abs(t) < 1e-6 * (last - first) else t) for t in (first, last))
+    exact = tag("input", type="number", step="any", id=f"exact-{k}", value=f"{points[nearest]['threshold']:.6g}")
+    outputs = [
+        ("value", "Best reward"),
+        ("range", f"Likely range, {percent(view.run.drawings[FRONTIER]['confidence'])} (measured)"),
+        ("ceiling", "No policy earns more than (proved)"),
+        ("floor", "Within reach: at least (proved)"),
+        ("price", f"Price: reward per unit of {row.name}"),
+    ]
+    cells = [
+        tag("div", tag("dt", words), tag("dd", tag("output", "–", id=f"{name}-{k}", for_=f"slider-{k}")))
+        for name, words in outputs
+    ]
+    heading = tag("h3", f"If the threshold of {row.name} were another")
+    line_ = tag(
+        "div",
+        tag("label", f"{row.name} {symbol(row.sense)}", for_=f"exact-{k}"),
+        exact,
+        tag("button", f"Back to {number(asked)}", type="button", id=f"back-{k}"),
+        class_="exact",
+    )
+    return join(
+        heading,
+        tag(
+            "div", tag("label", f"Threshold of {row.name}, {ends}", for_=f"slider-{k}"), slider, line_, class_="slider"
+        ),
+        tag("p", "", id=f"how-{k}", class_="note"),
+        tag("dl", *cells, class_="readout"),
+        tag("h4", "Mixture that reaches it"),
+        tag("div", "", id=f"mixture-{k}", class_="mixture"),
+        tag("noscript", tag("p", "The slider needs a script; the table below holds the same numbers.")),
+    )
+
+
+def _table(view: View, curve: dict[str, Any], band: list[Any], i: int) -> Markup:
+    points, row = curve["points"], view.constraints[i]
+    shown = sorted({round(k * (len(points) - 1) / 10) for k in range(11)})
+    rows: list[list[Any]] = []
+    for k in shown:
+        p, limits = points[k], band[k]
+        mixture = " + ".join(f"{percent(w)} of #{c + 1}" for w, c in zip(p["weights"], p["members"], strict=True))
+        likely = "–" if limits is None else f"{number(limits[0])} to {number(limits[1])}"
+        rows.append([number(p["threshold"]), number(p["value"]), likely, number(p["multiplier"]), mixture])
+    heads = [f"{row.name} {symbol(row.sense)}", "best reward", "likely range", "price", "mixture"]
+    return details("The same as a table", table(heads, rows, f"Best reward against {row.name}", words=(4,)))
