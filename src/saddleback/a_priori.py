@@ -47,6 +47,8 @@ def oracle_errors(parts: Prepared, delta: float, policies: Iterable[Policy] = ()
     A, B, C = parts.solver_buffer, parts.evaluation_buffer, parts.design
     if A is None or A is B or parts.resolution is None or not C.complete or np.any(parts.problem.observed):
         return OracleErrors(math.inf, math.inf)
+    if parts.problem.start.sampler is not None:
+        return OracleErrors(math.inf, math.inf)  # the oracles see a sample of ρ, and say nothing of ρ itself
     if linearity_residual(parts) > 1e-8:
         return OracleErrors(math.inf, math.inf)  # the known signals alone refute linearity
     m, n = parts.problem.num_constraints, num_grid_points(parts.resolution, parts.problem.num_constraints)

@@ -24,12 +24,13 @@ import numpy as np
 from saddleback.blocks import Executor
 from saddleback.budgeted import Progress, solve_budget
 from saddleback.callbacks.events import Callback, certificate_event, round_event, tell
-from saddleback.certification import certified, derived_seed, guide_of
+from saddleback.certification import certified, guide_of
 from saddleback.certify import Certificate, expect
+from saddleback.certify.bound import hidden_by_starts
 from saddleback.errors import InputError, require
 from saddleback.memory import check, predict_run
 from saddleback.problem import CMDP
-from saddleback.simulator import GenerativeModel
+from saddleback.simulator import GenerativeModel, derived_seed
 from saddleback.solution import Solution, Status
 from saddleback.steering import Feasibility
 
@@ -65,6 +66,9 @@ def solve_to_accuracy(
 ) -> Solution:
     """Rounds of solve and certificate until ``epsilon`` (the user's units of the reward) is proved."""
     require(epsilon > 0, "epsilon", "must be positive", epsilon, "give the accuracy wanted of the discounted total")
+    least = 2.2 * hidden_by_starts(problem, delta) * float(problem.scale[0])
+    rule = f"must be more than {least:.3g} where the start distribution is a sampler"
+    require(epsilon > least, "epsilon", rule, epsilon, "ask for less, or give start states with weights")
     require(1e-100 <= delta < 1, "delta", "must lie in [1e-100, 1)", delta, "0.05 means 95 % confidence")
     require(max_samples >= 2, "max_samples", "must be at least 2", max_samples, "use 10000000")
     before, rounds = simulator.num_queries, list[_Round]()
@@ -183,7 +187,9 @@ def _met(rounds: list[_Round], total: int, epsilon: float, delta: float) -> Solu
     found = rounds[-1].solution
     strictly = found.settings["feasibility"] == "strict"
     held = "every constraint is proved to hold" if strictly else "no constraint is missed by more than was allowed"
-    linear = "" if found.prepared.design.operator is None else ", if P is linear in the features"
+    design = found.prepared.design
+    linear = "" if design.operator is None else ", if P is linear in the features"
+    linear += "" if design.operator is None or design.complete else " and the candidates stand for all pairs"
     message = (
         f"proved with probability {1 - delta:g}: the reward is within {epsilon:g} of the optimum{linear}, and {held}"
     )

@@ -19,7 +19,7 @@ from saddleback.columns import upper_bound
 from saddleback.errors import InputError, require
 from saddleback.oracles import simplex_point
 from saddleback.setup import Prepared
-from saddleback.simulator import GenerativeModel
+from saddleback.simulator import GenerativeModel, derived_seed
 from saddleback.solution import Solution, Status
 from saddleback.spaces import Array
 
@@ -106,6 +106,8 @@ def with_certificate(solution: Solution, certificate: Certificate) -> Solution:
     linear = solution.prepared is not None and solution.prepared.design.operator is not None
     if certificate.infeasible:
         given = "which is proved if P is linear in the features" if linear else "which is proved"
+        if linear and not solution.prepared.design.complete:
+            given += " and the candidates stand for all pairs"
         status, message = Status.INFEASIBLE, message.replace("by measured limits", given)
     elif solution.settings.get("feasibility") == "strict" and solution.mixture is not None:
         if certificate.feasible == "certified" and status in (Status.SOLVED, Status.UNDECIDED):
@@ -151,12 +153,6 @@ def guide_of(solution: Solution) -> Guide:
         prices, _ = upper_bound(columns, asked[:, 1:] / asked[:, :1], problem.thresholds, 0.0)
         sigma = simplex_point(prices.tolist())
     return Guide(problem, parts.design, earlier, solution.mixture, sigma)
-
-
-def derived_seed(seed: int, round_number: int) -> int:
-    """A seed of its own for a later round, a function of the first."""
-    words = np.random.SeedSequence(seed, spawn_key=(round_number,)).generate_state(2, np.uint32)
-    return int(words[0]) << 31 | int(words[1]) >> 1
 
 
 def _with_room(solution: Solution, samples: int, delta: float) -> Solution:

@@ -26,9 +26,9 @@ from saddleback.design import Design
 from saddleback.errors import InputError, require
 from saddleback.framework import Oracle
 from saddleback.oracles import InteractiveSolver
-from saddleback.policy import GreedyPolicy, Policy, as_table
+from saddleback.policy import Policy
 from saddleback.problem import CMDP
-from saddleback.setup import Prepared
+from saddleback.setup import Prepared, canonical
 from saddleback.simulator import Stream
 from saddleback.spaces import Array, States
 from saddleback.storage.sample_store import SampleStore
@@ -37,7 +37,6 @@ from saddleback.streamed import StreamedBuffer, ray_buffer, streamed_buffer
 _MOST_COUNTS = 1 << 27  # distinct (batch, pair, next state) that may be counted: 2 GB
 _EXCERPT = 1 << 16  # points of a streamed buffer that are held to guide a certificate
 _TALLY = 1 << 21  # samples that wait to be counted
-_TABLE_STATES = 200_000  # finite problems up to this size keep policies as action tables, so that equal ones are merged
 
 
 class OnRay(NamedTuple):
@@ -77,7 +76,7 @@ def prepare_from(
         evaluation = make(Stream.EVALUATION, T[-1] if getattr(evaluator, "uses_batches", True) else 1)
 
     def solve(sigmas: Array) -> list[Policy]:
-        return [_canonical(problem, policy) for policy in solver.solve(problem, own, sigmas)]
+        return [canonical(problem, policy) for policy in solver.solve(problem, own, sigmas)]
 
     oracle = Oracle(solve, lambda policy: evaluator.evaluate(problem, evaluation, policy), choices.resolution)
     hints = None
@@ -115,12 +114,6 @@ def _usual_batches(problem: CMDP, design: Design, store: SampleStore, stream: in
         problem, design, int(held.sum()), literal=literal, batch_size=choices.batch_size, allocation=allocation
     )
     return max(1, min(T, int(held.min())))
-
-
-def _canonical(problem: CMDP, policy: Policy) -> Policy:
-    """Small finite problems keep tables: two θ's with the same actions are one policy."""
-    S = problem.num_states
-    return as_table(policy, S) if S is not None and S <= _TABLE_STATES and isinstance(policy, GreedyPolicy) else policy
 
 
 def counted_buffer(store: SampleStore, stream: int, problem: CMDP, design: Design, num_batches: int = 1) -> Buffer:

@@ -19,14 +19,12 @@ import numpy as np
 
 from saddleback.blocks import Executor
 from saddleback.buffer import collect
+from saddleback.certify.leverage import EXCESS as EXCESS
 from saddleback.choices import Designer
 from saddleback.design import Design, leverages
 from saddleback.problem import CMDP
-from saddleback.simulator import GenerativeModel, Stream
+from saddleback.simulator import GenerativeModel, Stream, derived_seed
 from saddleback.spaces import Actions, Array, Features, States
-
-EXCESS = 1.1
-"""How far above g a leverage may be before the pool grows."""
 
 _ROUNDS = 6
 _SHARE = 0.02  # of all samples, for one round
@@ -64,7 +62,7 @@ def grown(
         each = min(_MOST_PER_PAIR, int(_SHARE * samples) // design.size)
         if each < 1 or design.whitening is None or features.direct:
             break
-        key = _seed(seed, number)
+        key = derived_seed(seed, _SEED + number)
         drawn = collect(model, problem, design, each, seed=key, stream=Stream.DESIGN, executor=executor)
         spent += drawn.total
         top = highest_leverages(features, design, np.concatenate(drawn.next_states), 2 * features.dim)
@@ -98,12 +96,11 @@ def highest_leverages(features: Features, design: Design, states: States, most: 
     return Highest(states[order // A], (order % A).astype(np.int64), values[order])
 
 
-def growth_remark(samples: int, added: int, design: Design) -> str:
+def growth_remark(found: Grown) -> str:
     """What came of it, for the solution."""
-    told = f"{added} pairs joined the candidates" if added else "no pair had to join the candidates"
-    return f"{samples:,} samples looked for states beyond the candidates: {told}; leverage at most {design.leverage_bound:.3g}"
-
-
-def _seed(seed: int, number: int) -> int:
-    words = np.random.SeedSequence(seed, spawn_key=(_SEED + number,)).generate_state(2, np.uint32)
-    return int(words[0]) << 31 | int(words[1]) >> 1
+    g = found.design.leverage_bound
+    told = f"{found.added} pairs joined the candidates" if found.added else "no pair had to join the candidates"
+    end = f"the largest leverage seen is {found.seen:.3g}, of {g:.3g} among them"
+    if found.seen > EXCESS * g:
+        end += ": still more, so give the design a wider pool"
+    return f"{found.samples:,} samples looked for states beyond the candidates: {told}; {end}"

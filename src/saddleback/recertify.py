@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saddleback.certification import derived_seed
 from saddleback.certify import Certificate, Guide, Request, certify_guided
 from saddleback.designs import BY_NAME as DESIGNS
 from saddleback.errors import InputError, require
 from saddleback.oracles import simplex_point
 from saddleback.problem import CMDP
 from saddleback.setup import Choices, prepare
-from saddleback.simulator import GenerativeModel
+from saddleback.simulator import GenerativeModel, derived_seed
 from saddleback.solvers import TABULAR
 from saddleback.spaces import Array
 from saddleback.storage.run_folder import Run

@@ -124,16 +124,17 @@ def prepare(
         check(predict_run(problem, 0), 0)  # the features of the design's candidates
     if held is not None:
         problem = dataclasses.replace(problem, candidates=held.problem.candidates)
-        design, explored, added = held.design, held.explored, 0
+        design, explored = held.design, held.explored
     elif may_grow(problem) and choices.mode == "default":
-        problem, design, explored, _, added = grown(problem, model, designer, samples, seed, executor)
+        pool = grown(problem, model, designer, samples, seed, executor)
+        problem, design, explored = pool.problem, pool.design, pool.samples
         samples -= explored
     else:
-        design, explored, added = designer.design(problem), 0, 0
+        design, explored = designer.design(problem), 0
     interactive = isinstance(solver, InteractiveSolver)
     remarks = list(solver.remarks(problem)) if hasattr(solver, "remarks") else []
     if explored and held is None:
-        remarks.append(growth_remark(explored, added, design))
+        remarks.append(growth_remark(pool))
     if choices.buffers == 1:
         remarks.append(
             "one buffer serves solver and evaluator (a heuristic): policies look better on the data that chose them"
@@ -254,7 +255,7 @@ def _check_memory(
     check(needed, solver.samples + evaluation.samples)
 
 
-def _canonical(problem: CMDP, policy: Policy) -> Policy:
+def canonical(problem: CMDP, policy: Policy) -> Policy:
     """Small finite problems keep tables: two θ's with the same actions are one policy."""
     S = problem.num_states
     if S is not None and S <= _TABLE_STATES and isinstance(policy, GreedyPolicy):
@@ -266,7 +267,7 @@ def _oracle(
     problem: CMDP, solver: Solver, solver_buffer: Buffer, evaluator: Evaluator, buffer: Buffer, resolution: int | None
 ) -> Oracle:
     def solve(sigmas: Array) -> list[Policy]:
-        return [_canonical(problem, policy) for policy in solver.solve(problem, solver_buffer, sigmas)]
+        return [canonical(problem, policy) for policy in solver.solve(problem, solver_buffer, sigmas)]
 
     return Oracle(solve, lambda policy: evaluator.evaluate(problem, buffer, policy), resolution)
 
@@ -277,7 +278,7 @@ def _interactive(
     """Solve for every point of the grid from one run of the sampler, before the dual asks for any of them."""
     mixing = _grid(problem, resolution)
     policies = solver.solve_interactively(problem, design, sampler, mixing)
-    by_point = {s.tobytes(): _canonical(problem, p) for s, p in zip(mixing, policies, strict=True)}
+    by_point = {s.tobytes(): canonical(problem, p) for s, p in zip(mixing, policies, strict=True)}
     return lambda sigmas: [by_point[sigma.tobytes()] for sigma in sigmas]
 
 

@@ -46,6 +46,12 @@ def generator(seed: int, stream: int, pair: int, block: int) -> np.random.Genera
     return np.random.Generator(np.random.Philox(sequence))
 
 
+def derived_seed(seed: int, number: int) -> int:
+    """A seed of its own for a later round or another purpose, a function of the first."""
+    words = np.random.SeedSequence(seed, spawn_key=(number,)).generate_state(2, np.uint32)
+    return int(words[0]) << 31 | int(words[1]) >> 1
+
+
 class Draw(NamedTuple):
     """What one query of the simulator gave."""
 

@@ -27,12 +27,26 @@ class Start:
     weights: Array
     sampler: StartSampler | None = None
 
+    def __post_init__(self) -> None:
+        states, weights = np.asarray(self.states), np.asarray(self.weights)
+        if states.ndim != 1 or states.dtype.kind not in "iu" or weights.shape != states.shape:
+            return  # points, or what the problem will refuse
+        distinct, where = np.unique(states, return_inverse=True)
+        if len(distinct) < len(states):  # a state that is given twice has the sum of its weights
+            object.__setattr__(self, "states", distinct)
+            object.__setattr__(self, "weights", np.bincount(where, weights.astype(np.float64)))
+
     @classmethod
     def sampled(cls, sampler: StartSampler, number: int = 1024, seed: int = 0) -> Start:
         """From ``sampler(number, rng) -> states``."""
         require(number >= 1, "number", "must be at least 1", number, "1024 starts are usually enough")
         rng = np.random.Generator(np.random.Philox(np.random.SeedSequence(seed)))
-        return cls(np.array(sampler(number, rng)), np.full(number, 1.0 / number), sampler)
+        return cls.equally(np.array(sampler(number, rng)), sampler)
+
+    @classmethod
+    def equally(cls, states: States, sampler: StartSampler | None = None) -> Start:
+        """Every state with the same weight; one that is given twice with twice as much."""
+        return cls(states, np.full(len(states), 1.0 / len(states)), sampler)
 
     @classmethod
     def over_all(cls, rho: ArrayLike) -> Start:

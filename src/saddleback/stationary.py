@@ -30,7 +30,7 @@ def stationary_copy(parts: Prepared, mixture: MixturePolicy) -> Stationary | Non
     P = scipy.sparse.csr_array((model.data, (model.row, buffer.support[model.col])), shape=(S * A, S))
     utilities = buffer.utilities(problem).T.reshape(-1, S, A)
     rho = np.zeros(S)
-    rho[problem.start.states] = problem.start.weights
+    np.add.at(rho, problem.start.states, problem.start.weights)
     estimated = Table.of(P, utilities[0], utilities[1:], problem.thresholds, gamma=problem.gamma, rho=rho)
     policy = to_stationary(estimated, mixture)
     values = problem.values_of(parts.evaluator.evaluate(problem, buffer, policy))

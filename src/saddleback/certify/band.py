@@ -19,6 +19,7 @@ import numpy as np
 from saddleback.certify.assumptions import BOUNDED, bound_assumes, examine_linearity, refuted
 from saddleback.certify.baselines import fit_baseline
 from saddleback.certify.certifying import interval_of
+from saddleback.certify.fresh_start import with_fresh_start
 from saddleback.certify.guide import (
     Guide,
     Plan,
@@ -75,11 +76,13 @@ def frontier_band(
     guide: Guide, policies: Sequence[Policy], sigmas: Sequence[Array], model: GenerativeModel, request: Request
 ) -> Band:
     """The band from ``request.samples`` fresh calls: half for the policies' rollouts, half for the bounds."""
-    problem, before, k, q = guide.problem, model.num_queries, len(policies), len(sigmas)
+    k, q, confidence = len(policies), len(sigmas), 1 - request.delta
+    guide, request, w = with_fresh_start(guide, request, k * (1 + guide.problem.num_constraints) + q)
+    problem, before = guide.problem, model.num_queries
     tested = samples_for_linearity(guide.design, request.samples)
     rolled = (request.samples - tested) // 2
     part = request.delta / (2 * k * (1 + problem.num_constraints))
-    low = np.array([_lower_limits(guide, p, i, rolled // k, part, model, request) for i, p in enumerate(policies)])
+    low = np.array([_lower_limits(guide, p, i, rolled // k, part, model, request) for i, p in enumerate(policies)]) - w
     left, level = request.samples - tested - rolled, request.delta / (2 * q)
     plans: list[Plan] = []
     for sigma in sigmas:
@@ -92,12 +95,12 @@ def frontier_band(
     bounds = prove_bounds(guide.problem, draw_fresh(guide, model, plans, request), plans, level)
     report = examine_linearity(guide, model, request, tested)
     prices = np.array([b.sigma[1:] / b.sigma[0] for b in bounds])
-    values = np.array([b.value / b.sigma[0] for b in bounds])
+    values = np.array([(b.value + w) / b.sigma[0] for b in bounds])
     if refuted(report):
         values[:] = np.inf
     assumes = {"low": BOUNDED, "high": bound_assumes(guide)}
     top = problem.horizon
-    return Band(low, prices, values, top, 1 - request.delta, model.num_queries - before, assumes, report)
+    return Band(np.maximum(low, 0.0), prices, values, top, confidence, model.num_queries - before, assumes, report)
 
 
 def _lower_limits(

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,12 @@ from saddleback.buffer import Buffer
 from saddleback.certify.intervals import maurer_pontil_half_width
 from saddleback.problem import CMDP
 from saddleback.spaces import Array
+
+NUM_STARTS = 1 << 16
+"""Start states that a certificate draws where ρ can only be sampled."""
+
+STARTS_SHARE = 0.1
+"""Of δ: what those may cost."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +45,14 @@ class Bound:
         """The bound on max_π min_i (V_{c_i} − b_i) where σ gives the reward no weight: negative proves infeasibility."""
         assert self.sigma[0] == 0
         return self.value - float(self.sigma[1:] @ problem.thresholds)
+
+
+def hidden_by_starts(problem: CMDP, delta: float, functions: int | None = None) -> float:
+    """w: how far V(ρ̂) may be from V(ρ) for k functions in [0, H] (:mod:`.fresh_start`), utilities; 0 where ρ is known."""
+    if problem.start.sampler is None:
+        return 0.0
+    k, part = functions or 2 + problem.num_constraints, STARTS_SHARE * delta
+    return problem.horizon * math.sqrt(math.log(2 * k / part) / (2 * NUM_STARTS))
 
 
 def at_start(problem: CMDP, V_at_start: Array) -> float:

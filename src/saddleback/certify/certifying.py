@@ -101,6 +101,9 @@ def _infeasibility(guide: Guide, model: GenerativeModel, request: Request, sprea
     bound = None
     if plan is not None and fresh is not None:
         bound = _spread_out(prove_bounds(guide.problem, fresh, [plan], request.delta)[0], spread)
+    meter = meter_for(guide.problem.features, guide.design, None)
+    if meter is not None and fresh is not None:
+        meter.look_at(fresh)
     report = examine_linearity(guide, model, request, tested)
     proved = bound is not None and not refuted(report)
     return Certificate(
@@ -111,7 +114,8 @@ def _infeasibility(guide: Guide, model: GenerativeModel, request: Request, sprea
         assumes={"infeasible": bound_assumes(guide)},
         linearity=report,
         evidence={} if bound is None else {"bound": _bound_numbers(guide.problem, bound)},
-        remarks=_remarks(guide, plan, report),
+        remarks=_remarks(guide, plan, report, meter),
+        leverage=None if meter is None else meter.to_json(),
     )
 
 

@@ -10,18 +10,16 @@ confidence 1 − (δ − δ'), and every limit is moved outwards by w.
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import NamedTuple
 
 import numpy as np
 
+from saddleback.certify.bound import NUM_STARTS as NUMBER
+from saddleback.certify.bound import STARTS_SHARE, hidden_by_starts
 from saddleback.certify.guide import Guide, Request
 from saddleback.errors import SimulatorError
 from saddleback.problem import CMDP, Start
 from saddleback.simulator import Stream, generator
-
-NUMBER = 1 << 16
-_SHARE = 0.1  # of δ
 
 
 class FreshStart(NamedTuple):
@@ -32,17 +30,16 @@ class FreshStart(NamedTuple):
     half_width: float
 
 
-def with_fresh_start(guide: Guide, request: Request) -> FreshStart:
-    """As given, and w = 0, where the start distribution is known."""
+def with_fresh_start(guide: Guide, request: Request, functions: int | None = None) -> FreshStart:
+    """As given, and w = 0, where the start distribution is known; ``functions`` is k, by default 2 + m."""
     problem = guide.problem
     if problem.start.sampler is None:
         return FreshStart(guide, request, 0.0)
     key = (request.seed, int(Stream.START), 0, 0)
     states = np.array(problem.start.sampler(NUMBER, generator(*key)))
     _check(problem, states, key)
-    start = Start(states, np.full(NUMBER, 1.0 / NUMBER), problem.start.sampler)
-    functions, part = 2 + problem.num_constraints, _SHARE * request.delta
-    w = problem.horizon * math.sqrt(math.log(2 * functions / part) / (2 * NUMBER))
+    start, part = Start.equally(states, problem.start.sampler), STARTS_SHARE * request.delta
+    w = hidden_by_starts(problem, request.delta, functions)
     fresh = dataclasses.replace(guide, problem=dataclasses.replace(problem, start=start))
     return FreshStart(fresh, dataclasses.replace(request, delta=request.delta - part), w)
 

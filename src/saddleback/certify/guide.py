@@ -17,7 +17,7 @@ import numpy as np
 from saddleback.blocks import Executor
 from saddleback.buffer import Buffer, collect, cut
 from saddleback.certify.baselines import fit_baseline
-from saddleback.certify.bound import Bound
+from saddleback.certify.bound import Bound, hidden_by_starts
 from saddleback.certify.intervals import BY_NAME as INTERVALS
 from saddleback.certify.linear_bound import LinearPlan, linear_bound, plan_linear
 from saddleback.certify.rollouts import range_of
@@ -140,11 +140,12 @@ def expect(guide: Guide, samples: int, delta: float) -> Expected:
     rolled = share_of_rollouts(guide, left, part)
     n, L = number_of_rollouts(problem.gamma, rolled), math.log(2 / part)
     low, high = range_of(problem.gamma, fit_baseline(problem, guide.earlier[-1], guide.mixture))
-    widths = np.asarray(_expected_deviations(guide) * math.sqrt(2 * L / n) + 0.75 * (high - low) * L / n)
+    w = hidden_by_starts(problem, delta)
+    widths = np.asarray(_expected_deviations(guide) * math.sqrt(2 * L / n) + 0.75 * (high - low) * L / n) + w
     plan = plan_bound(guide, guide.sigma, left - rolled, part, draft=True)
     if plan is None or guide.sigma is None or guide.sigma[0] == 0:
         return Expected(widths, math.inf)
-    return Expected(widths, float(widths[0]) + plan.expected_excess / float(guide.sigma[0]))
+    return Expected(widths, float(widths[0]) + (plan.expected_excess + w) / float(guide.sigma[0]))
 
 
 def _expected_deviations(guide: Guide) -> Array:

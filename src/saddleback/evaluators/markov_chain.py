@@ -65,7 +65,7 @@ class EmpiricalChain:
         S, _ = self._shape
         gamma, start = self._problem.gamma, self._problem.start
         rho = np.zeros(S)
-        rho[start.states] = start.weights
+        np.add.at(rho, start.states, start.weights)
         if self._factor is not None:
             mu = self._factor.solve(rho, trans="T")  # type: ignore[call-overload]
         else:
