@@ -220,6 +220,7 @@ def _run(recipe: Recipe, folder: Path) -> None:
 
 
 FILES = ("solution.json", "certificate.json", "policy.npz", "rollouts.npz", "problem.npz")
+FILES += ("trace.jsonl", "frontier.json", "dual.json", "design.json")
 
 
 def _certificate(got: dict[str, Any], text: dict[str, Any]) -> None:
