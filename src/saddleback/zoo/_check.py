@@ -11,6 +11,10 @@ MEMORY_LIMIT = 4 << 30
 
 _BYTES_PER_ENTRY = 64  # at the peak, the sampler included (measured: 40 to 55)
 
+_MOST_STEPS = 6e8  # of numbers of P in sweeps of value iteration: about five seconds
+_DENSE = 1000  # states up to which values are solved for, without sweeps
+_DIGITS = 27.6  # −log 10⁻¹²: sweeps to the accuracy of the reference values, in horizons
+
 
 def whole(name: str, value: int, low: int, high: int | None = None) -> None:
     """Refuse unless low ≤ value ≤ high."""
@@ -50,3 +54,14 @@ def memory(name: str, entries: int, remedy: str) -> None:
         huge = entries > 10**300  # more than float64 can say
         found = "more than 1e+300 numbers" if huge else f"{entries:.3g} numbers, about {need / 2**30:.3g} GiB"
         raise InputError(name, f"must give a table of at most {MEMORY_LIMIT / 2**30:.0f} GiB", found, remedy)
+
+
+def effort(name: str, num_states: int, entries: int, gamma: float, remedy: str) -> None:
+    """Refuse a table whose reference values (:mod:`saddleback.zoo._reference`) would take more than a few seconds.
+
+    A name with settings may come from a stranger's run: building it must not keep anyone waiting.
+    """
+    sweeps = 1.0 if num_states <= _DENSE else max(1.0, _DIGITS / (1 - gamma))
+    if entries * sweeps > _MOST_STEPS:
+        found = f"{entries:,} numbers in {sweeps:,.0f} sweeps"
+        raise InputError(name, f"must give a table that is built with {_MOST_STEPS:.0e} steps", found, remedy)

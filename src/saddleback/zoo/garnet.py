@@ -12,7 +12,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from saddleback.simulators.table import Table
-from saddleback.zoo._check import discount, memory, whole
+from saddleback.zoo._check import discount, effort, memory, whole
 from saddleback.zoo._reference import landmarks, midway
 from saddleback.zoo.instance import Instance
 
@@ -43,6 +43,8 @@ def garnet(
     whole("seed", seed, 0)
     discount(gamma)
     memory("states", S * A * (successors + m + 2), "use fewer states, actions or successors")
+    effort("states", S, S * A * (successors + m), gamma, "use fewer states, actions or successors, or a smaller gamma")
+    effort("successors", 1, S * A * successors**2 // 2, gamma, "use fewer states, actions or successors")  # Floyd's rule
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     indices = _distinct_columns(S * A, S, successors, rng)
     chance = rng.standard_exponential((S * A, successors))

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse
 
 from saddleback.simulators.table import Table
-from saddleback.zoo._check import discount, memory, number, whole
+from saddleback.zoo._check import discount, effort, memory, number, whole
 from saddleback.zoo._reference import landmarks
 from saddleback.zoo.instance import Instance
 
@@ -40,6 +40,7 @@ def gridworld(
     discount(gamma)
     S, A = width * height, len(MOVES)
     memory("width", S * A * 3, "make the grid smaller")
+    effort("width", S, S * A * 3, gamma, "make the grid smaller, or gamma")
     y, x = np.divmod(np.arange(S), width)
     goal = width - 1
     water = (y < np.minimum(x, width - 1 - x)) & (y < height - 1)

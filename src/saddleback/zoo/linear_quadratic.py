@@ -32,6 +32,7 @@ from saddleback.zoo._check import discount, number, whole
 from saddleback.zoo._envelope import best_mixture
 from saddleback.zoo.instance import Instance
 
+_MOST_ACTIONS = 1000  # each is a feature too
 _POOL = 21  # states of the candidate pool, evenly spaced: zero and the ends, which carry the optimal design, among them
 
 
@@ -55,11 +56,11 @@ def linear_quadratic(
     limit: second moment of the state, discounted average; the threshold of the constraint is limit * H
     gamma: discount factor a step
     """
-    whole("actions", actions, 2)
+    whole("actions", actions, 2, _MOST_ACTIONS)
     number("drift", drift, 0.0, 0.999)
     number("gain", gain, 0.0, 1.0 + drift, open_low=True)
-    number("noise", noise, 0.0, open_low=True)
-    number("limit", limit, 0.0)
+    number("noise", noise, 1e-100, 1e100)
+    number("limit", limit, 0.0, 1e250)
     discount(gamma)
     k = np.linspace(0.0, gain, actions)
     f = drift - k

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse
 
 from saddleback.simulators.table import Table
-from saddleback.zoo._check import discount, memory, number, whole
+from saddleback.zoo._check import discount, effort, memory, number, whole
 from saddleback.zoo._reference import landmarks
 from saddleback.zoo.instance import Instance
 
@@ -48,6 +48,7 @@ def streaming(
     discount(gamma)
     S = capacity + 1
     memory("capacity", S * 2 * 3, "use a smaller buffer")
+    effort("capacity", S, S * 2 * 3, gamma, "use a smaller buffer, or a smaller gamma")
     fill = np.arange(S)
     rows, columns, chances = [], [], []
     for action, p in ((FREE, slow), (PAID, fast)):
