@@ -126,6 +126,7 @@ def prepare(
         problem = dataclasses.replace(problem, candidates=held.problem.candidates)
         design, explored = held.design, held.explored
     elif may_grow(problem) and choices.mode == "default":
+        check(predict_run(problem, samples, num_signals=model.num_signals), samples)  # before the first sample
         pool = grown(problem, model, designer, samples, seed, executor)
         problem, design, explored = pool.problem, pool.design, pool.samples
         samples -= explored

@@ -108,9 +108,7 @@ def predict_run(
     problem: CMDP, samples: int, *, certificate: int = 0, num_signals: int = 0, earlier: int = 0
 ) -> Prediction:
     """The same before the design is known: a solve with the usual parts from ``samples`` simulator calls."""
-    pairs = (problem.num_states or 1) * problem.num_actions
-    if problem.features is not None and not problem.features.direct:
-        pairs = 2 * problem.features.dim
+    pairs = _pairs(problem)
     own = samples // 4
     N = max(1, own // pairs)
     T = max(1, N // max(4, math.ceil(N / min(max(20 * problem.horizon, 200), 2000))))  # as in saddleback.allocation
@@ -121,14 +119,20 @@ def predict_run(
 def design_bytes(problem: CMDP) -> int:
     """Peak bytes of the design: Φ of its candidates, their leverages, and the pieces of a pass."""
     features = problem.features
-    n = (
-        len(problem.candidates[1])
-        if problem.candidates is not None
-        else (problem.num_states or 0) * problem.num_actions
-    )
+    listed = features is None or not features.direct  # where an argmax oracle is the way, a coreset is all there is
+    every = (problem.num_states or 0) * problem.num_actions if listed else _pairs(problem)
+    n = every if problem.candidates is None else len(problem.candidates[1])
     width = 0 if features is None or (features.direct and problem.candidates is None) else features.dim
     pass_bytes = min(n, 1 << 16) * width * 8 * 2
     return 8 * n * (width + 8) + pass_bytes + 8 * 6 * width**2
+
+
+def _pairs(problem: CMDP) -> int:
+    """About as many as a coreset has."""
+    every = (problem.num_states or 1) * problem.num_actions
+    if problem.features is None:
+        return every
+    return min(every, 2 * problem.features.dim) if problem.num_states is not None else 2 * problem.features.dim
 
 
 class _Sizes(NamedTuple):
@@ -151,6 +155,8 @@ class _Sizes(NamedTuple):
         k = problem.states.dim if isinstance(problem.states, BoxStates) else 1
         matrix = isinstance(features, FeatureMatrix)
         m, A = problem.num_constraints, problem.num_actions
+        if features is not None and features.direct and features.dim < (problem.num_states or 0) * A:
+            A = 1  # actions are never listed
         return cls(k, num_signals, m, problem.num_states, A, d, pairs, matrix, problem.gamma)
 
     def raw(self, n: int) -> float:
