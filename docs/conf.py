@@ -25,4 +25,5 @@ nitpick_ignore_regex = [(r"py:.*", r"(saddleback\.|numpy|np\.|ArrayLike).*")]
 html_theme = "furo"
 html_title = f"saddleback {version}"
 html_copy_source = False
+html_show_copyright = False
 html_show_sourcelink = False
