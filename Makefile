@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint study bench clean
+.PHONY: demo test lint study bench docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -12,6 +12,7 @@ help:
 	@echo "make test   install with the test tools; lint, type check, tests"
 	@echo "make study  the full form of the statistical checks, and the studies (long)"
 	@echo "make bench  ratios against what the machine allows"
+	@echo "make docs   the site in docs/_build/html, and the examples that make test leaves out"
 
 $(VENV)/created:
 	$(PYTHON) -m venv $(VENV)
@@ -47,5 +48,13 @@ study: $(VENV)/study
 bench: $(VENV)/test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks
 
+$(VENV)/docs: $(VENV)/test
+	$(INSTALL) -e ".[test,docs]"
+	@touch $@
+
+docs: $(VENV)/docs
+	$(BIN)/python -m sphinx -W -n --keep-going -q docs docs/_build/html
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 SADDLEBACK_DOCS=1 $(BIN)/pytest -n 2 tests/test_docs.py
+
 clean:
-	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) dist build docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
