@@ -2,7 +2,10 @@
 
 In strict mode the mixture must leave room for the width of the rollouts that will show V_c ≥ b, so before anything is drawn
 the target is raised by 1.5 times the half-width that is expected. Should the certificate still miss the threshold, the
-target is raised by what was missing and a new mixture is certified on new samples; attempt j gets δ/2^j.
+target is moved by what was missing, which measures the bias of the estimates too, and a new mixture is certified on new
+samples; attempt j gets δ/2^j, so that all attempts hold together. Over continuous states the features are an approximation
+as a rule, and estimates are biased: there the first attempt is a pilot on a quarter of the samples, and the second is made
+in any case, with the target that the pilot asks for, be it higher or lower.
 """
 
 from __future__ import annotations
@@ -15,6 +18,9 @@ import numpy as np
 from saddleback.blocks import Executor
 from saddleback.budgeted import finish
 from saddleback.certify import Certificate, Guide, Request, certify_guided, expect
+from saddleback.certify.fresh_start import with_fresh_start
+from saddleback.certify.guide import plan_bound
+from saddleback.certify.linear_bound import LinearPlan
 from saddleback.columns import upper_bound
 from saddleback.errors import InputError, require
 from saddleback.oracles import simplex_point
@@ -23,8 +29,11 @@ from saddleback.simulator import GenerativeModel
 from saddleback.solution import Solution, Status
 from saddleback.spaces import Array
 
-_ATTEMPTS = 3
+_SHARES, _PILOT_SHARES = (0.75, 0.75, 1.0), (0.25, 0.75, 1.0)  # of the samples that are left, for each attempt
+_ATTEMPTS = len(_SHARES)
+_MARGIN = 1.4  # half-widths of room: the measured limit is itself uncertain
 _AGAIN = 1 << 20  # rounds from here on are those of second and later certificates from the same samples
+_NO_BOUND = "no bound over all policies: from so few samples it would say nothing"
 _UNPROMISED = " (no a-priori guarantee)"
 _ROOM = 1.5
 
@@ -53,9 +62,20 @@ def issue_certificate(
         seed,
         "use another",
     )
-    return certify_guided(
-        guide_of(solution), simulator, Request(samples, seed, delta, allowance, interval, executor=executor)
-    )
+    guide, request = guide_of(solution), Request(samples, seed, delta, allowance, interval, executor=executor)
+    if not _says_nothing(guide, request):
+        return certify_guided(guide, simulator, request)
+    certificate = certify_guided(dataclasses.replace(guide, sigma=None), simulator, request)
+    return dataclasses.replace(certificate, remarks=(_NO_BOUND, *certificate.remarks[1:]))
+
+
+def _says_nothing(guide: Guide, request: Request) -> bool:
+    """Whether a bound over all policies of continuous states would be the trivial one: the rollouts need the samples more."""
+    problem = guide.problem
+    if problem.num_states is not None or guide.mixture is None or guide.sigma is None:
+        return False
+    plan = plan_bound(guide, guide.sigma, request.samples // 2, request.delta, draft=True)
+    return isinstance(plan, LinearPlan) and plan.estimate + plan.expected_excess >= problem.horizon
 
 
 def certified(
@@ -79,25 +99,58 @@ def certified(
             solution, simulator, samples=samples, seed=seed, delta=delta, allowance=allowance, executor=executor
         )
         return with_certificate(solution, certificate)
-    solution = _with_room(solution, samples, delta)
-    spent, seeds = 0, solution.certificate_seeds
-    for attempt in range(1, _ATTEMPTS + 1):
-        share = samples - spent if attempt == _ATTEMPTS else (samples - spent) * 3 // 4
+    return _strict(_with_room(solution, samples, delta), simulator, samples, seed, delta, executor)
+
+
+def _strict(
+    solution: Solution, simulator: GenerativeModel, samples: int, seed: int, delta: float, executor: Executor | None
+) -> Solution:
+    """Certify, and certify again with a target that follows from what was measured, until the constraints are proved."""
+    pilot = solution.problem.num_states is None
+    spent, seeds, proofs = 0, solution.certificate_seeds, list[tuple[Solution, Certificate]]()
+    for attempt, part in enumerate(_PILOT_SHARES if pilot else _SHARES, start=1):
+        share = int((samples - spent) * part)
         round_seed = seed if attempt == 1 else derived_seed(seed, attempt)
         certificate = issue_certificate(
             solution, simulator, samples=share, seed=round_seed, delta=delta / 2**attempt, executor=executor
         )
         spent += certificate.samples
         seeds += (round_seed,)
-        missing = certificate.violation(solution.problem) if certificate.constraints else np.zeros(1)
-        if certificate.feasible == "certified" or attempt == _ATTEMPTS or not np.any(missing):
+        proofs.append((solution, certificate))
+        proved = certificate.feasible == "certified"
+        left = (samples - spent) * (_PILOT_SHARES if pilot else _SHARES)[min(attempt, _ATTEMPTS - 1)]
+        if attempt == _ATTEMPTS or not certificate.constraints or left < 1 or (proved and not (pilot and attempt == 1)):
             break
-        raised = retargeted(solution, np.asarray(solution.settings["target"]) + 1.2 * missing)
-        if raised.mixture is None or raised.status is not Status.SOLVED:
+        again = retargeted(solution, _measured_target(solution, certificate, share / left, proved))
+        if again.mixture is None or (again.status is not Status.SOLVED and not proved):
             break
-        solution = raised
+        solution = again
+    # All attempts hold together, so the best of those that prove the constraints may be picked.
+    proved_ones = [x for x in proofs if x[1].feasible == "certified"]
+    solution, certificate = max(proved_ones, key=lambda x: _worst_value(x[1]), default=proofs[-1])
     certificate = dataclasses.replace(certificate, samples=spent, confidence=1 - delta)
     return dataclasses.replace(with_certificate(solution, certificate), certificate_seeds=seeds)
+
+
+def _measured_target(solution: Solution, certificate: Certificate, fewer: float, lower: bool) -> Array:
+    """The target whose mixture the next certificate, with so many times ``fewer`` samples, should just prove.
+
+    The estimates promised the target; the lower limit says what came of it, noise and bias together. So b' moves by b − limit,
+    and by what the half-width h is about to change: b' + (b − limit) − h + 1.4·h·√fewer. Only ``lower`` lets b' fall.
+    """
+    problem = solution.problem
+    limits = (np.array(certificate.constraints) - (problem.base[1:] * problem.horizon)[:, None]) / problem.scale[
+        1:, None
+    ]
+    low, half = limits.min(axis=1), np.ptp(limits, axis=1) / 2
+    step = problem.thresholds - low + half * (_MARGIN * math.sqrt(fewer) - 1.0)
+    if not lower:
+        step = np.where(low < problem.thresholds, np.maximum(step, 0.0), 0.0)
+    return np.asarray(np.asarray(solution.settings["target"]) + step)
+
+
+def _worst_value(certificate: Certificate) -> float:
+    return -math.inf if certificate.value is None else certificate.value[0]
 
 
 def with_certificate(solution: Solution, certificate: Certificate) -> Solution:
@@ -161,7 +214,9 @@ def derived_seed(seed: int, round_number: int) -> int:
 
 def _with_room(solution: Solution, samples: int, delta: float) -> Solution:
     """Raise the target above b by what the rollouts are expected to need."""
-    widths = expect(guide_of(solution), samples, delta / 2).half_widths[1:]
+    guide = guide_of(solution)
+    hidden = with_fresh_start(guide, Request(samples, 0, delta / 2)).half_width  # of a start that is only sampled
+    widths = expect(guide, samples, delta / 2).half_widths[1:] + hidden
     b = solution.problem.thresholds
     target = np.maximum(np.asarray(solution.settings["target"]), b + _ROOM * widths)
     if np.all(target <= np.asarray(solution.settings["target"]) + 1e-12):
