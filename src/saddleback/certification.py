@@ -11,26 +11,31 @@ in any case, with the target that the pilot asks for, be it higher or lower.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 
 import numpy as np
 
 from saddleback.blocks import Executor
-from saddleback.budgeted import finish
+from saddleback.budgeted import finish, mixture_interval
 from saddleback.certify import Certificate, Guide, Request, certify_guided, expect
 from saddleback.certify.fresh_start import with_fresh_start
 from saddleback.certify.guide import plan_bound
 from saddleback.certify.linear_bound import LinearPlan
-from saddleback.columns import upper_bound
+from saddleback.columns import solve_master, upper_bound
 from saddleback.errors import InputError, require
+from saddleback.evaluators.rollouts import Measured
+from saddleback.framework import Outcome
 from saddleback.oracles import simplex_point
+from saddleback.policy import MixturePolicy
 from saddleback.setup import Prepared
 from saddleback.simulator import GenerativeModel
-from saddleback.solution import Solution, Status
+from saddleback.solution import Solution, Status, constraint_reports, member_reports
 from saddleback.spaces import Array
 
 _SHARES, _PILOT_SHARES = (0.75, 0.75, 1.0), (0.25, 0.75, 1.0)  # of the samples that are left, for each attempt
 _ATTEMPTS = len(_SHARES)
+_USELESS = 0.25  # of H: a bound that much too high
 _MARGIN = 1.4  # half-widths of room: the measured limit is itself uncertain
 _AGAIN = 1 << 20  # rounds from here on are those of second and later certificates from the same samples
 _NO_BOUND = "no bound over all policies: from so few samples it would say nothing"
@@ -70,12 +75,15 @@ def issue_certificate(
 
 
 def _says_nothing(guide: Guide, request: Request) -> bool:
-    """Whether a bound over all policies of continuous states would be the trivial one: the rollouts need the samples more."""
+    """Whether a bound over all policies of continuous states would be trivial or nearly so: rollouts need the samples more."""
     problem = guide.problem
     if problem.num_states is not None or guide.mixture is None or guide.sigma is None:
         return False
     plan = plan_bound(guide, guide.sigma, request.samples // 2, request.delta, draft=True)
-    return isinstance(plan, LinearPlan) and plan.estimate + plan.expected_excess >= problem.horizon
+    if not isinstance(plan, LinearPlan):
+        return False
+    H, excess = problem.horizon, plan.expected_excess
+    return excess >= _USELESS * H or plan.estimate + excess >= H
 
 
 def certified(
@@ -107,6 +115,7 @@ def _strict(
 ) -> Solution:
     """Certify, and certify again with a target that follows from what was measured, until the constraints are proved."""
     pilot = solution.problem.num_states is None
+    solution = _over_all_columns(solution)
     spent, seeds, proofs = 0, solution.certificate_seeds, list[tuple[Solution, Certificate]]()
     for attempt, part in enumerate(_PILOT_SHARES if pilot else _SHARES, start=1):
         share = int((samples - spent) * part)
@@ -124,12 +133,43 @@ def _strict(
         again = retargeted(solution, _measured_target(solution, certificate, share / left, proved))
         if again.mixture is None or (again.status is not Status.SOLVED and not proved):
             break
-        solution = again
+        solution = _over_all_columns(again)
     # All attempts hold together, so the best of those that prove the constraints may be picked.
     proved_ones = [x for x in proofs if x[1].feasible == "certified"]
     solution, certificate = max(proved_ones, key=lambda x: _worst_value(x[1]), default=proofs[-1])
     certificate = dataclasses.replace(certificate, samples=spent, confidence=1 - delta)
     return dataclasses.replace(with_certificate(solution, certificate), certificate_seeds=seeds)
+
+
+def _over_all_columns(solution: Solution) -> Solution:
+    """Over continuous states: the best mixture of all policies that the evaluator has judged.
+
+    Column generation stops where the solver's answer to the last prices is nothing new. A solver whose features approximate may
+    have a better policy at other prices, and those of a grid that were played are known already.
+    """
+    parts, mixture = solution.prepared, solution.mixture
+    if mixture is None or parts.problem.num_states is not None:
+        return solution
+    problem, oracle = parts.problem, parts.oracle
+    if isinstance(parts.evaluator, Measured) and parts.resolution is not None:
+        points = itertools.product(range(parts.resolution + 1), repeat=problem.num_constraints)
+        prices = np.array([x for x in points if sum(x) <= parts.resolution]) / parts.resolution
+        oracle.prefetch(np.column_stack([1.0 - prices.sum(axis=1), prices]))
+    values = np.array([v for _, v in oracle.columns])
+    master = solve_master(values, np.asarray(solution.settings["target"]) - 1e-9 * problem.horizon)
+    if master is None:
+        return solution
+    used = np.flatnonzero(master.weights > 0)
+    best = MixturePolicy.of([oracle.columns[i][0] for i in used], master.weights[used])
+    outcome = Outcome(best, values[used], [], oracle.num_solver_calls)
+    limits = mixture_interval(parts, outcome, solution.orders.confidence)
+    return dataclasses.replace(
+        solution,
+        mixture=best,
+        value=float(problem.values_of(outcome.values)[0]),
+        constraints=constraint_reports(problem, outcome.values, limits.low, limits.high),
+        members=member_reports(problem, outcome),
+    )
 
 
 def _measured_target(solution: Solution, certificate: Certificate, fewer: float, lower: bool) -> Array:
