@@ -4,7 +4,12 @@ import gymnasium
 import numpy as np
 import pytest
 
+import saddleback.support
 from saddleback import solve
+from saddleback.batches import ConsecutiveBatches, Parts, repeated_points
+from saddleback.buffer import Buffer, MaxDifference, PolicyValue, collect, cut
+from saddleback.design import weighted_design
+from saddleback.policy import GreedyPolicy
 from saddleback.zoo import Instance, make
 from saddleback.zoo._tents import Tents
 from saddleback.zoo.pendulum import TORQUES
@@ -119,3 +124,66 @@ def test_solved_from_the_simulator(name: str) -> None:
     idle = ride(budgeted, lambda x: np.array([1]), 150)[0][0]
     assert values[0][0] > idle + 0.2 * abs(idle)
     assert values[0][1] < 0.95 * values[1][1]
+
+
+def two_buffers() -> tuple[Instance, Buffer, Buffer]:
+    """The car's samples held as the few points they are, and point by point."""
+    instance = make("mountain-car")
+    problem = instance.problem
+    design = weighted_design(*problem.pairs(), problem.required_features().at(*problem.pairs()), np.ones(189))
+    drawn = collect(instance.simulator, problem, design, 8, seed=0, stream=0)
+    counted = cut(drawn, problem, design, 2)
+    sizes = np.full(189, 4)
+    support = np.concatenate([s.reshape(2, 4, 2) for s in drawn.next_states], axis=1).reshape(-1, 2)
+    return (
+        instance,
+        counted,
+        Buffer(design, problem.features, ConsecutiveBatches(2, Parts(sizes)), sizes, support, None, 0),
+    )
+
+
+def test_points_that_repeat_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A world without noise: one point a pair is held, and every mean is the one over all samples, in pieces or at once."""
+    instance, counted, listed = two_buffers()
+    features = instance.problem.required_features()
+    assert len(counted.support) <= 189 and len(listed.support) == 189 * 8
+    assert sum(len(s) for s in counted.samples().next_states) == 189 * 8
+    rng = np.random.default_rng(3)
+    theta, policy = rng.normal(size=(189, 2)), GreedyPolicy(features, rng.normal(size=189))
+    values = MaxDifference(theta, 0 * theta), PolicyValue(policy, theta), PolicyValue(policy, np.eye(189))
+    at_once = [b.average(v) for b in (counted, listed) for v in values]
+    for found, expected in zip(at_once[:3], at_once[3:], strict=True):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        listed.average(values[0]), (listed.expect(0, values[0]) + listed.expect(1, values[0])) / 2
+    )
+    monkeypatch.setattr(saddleback.support, "_PIECE", 189 * 50)
+    _, counted, listed = two_buffers()
+    in_pieces = [b.average(v) for b in (counted, listed) for v in values]
+    for found, expected in zip(in_pieces, at_once, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+def test_points_that_do_not_repeat_are_listed() -> None:
+    rng = np.random.default_rng(4)
+    assert repeated_points([rng.random((100, 2)) for _ in range(3)]) is None
+    mixed = [np.repeat(rng.random((1, 2)), 100, axis=0) for _ in range(70)] + [rng.random((9000, 2))]
+    assert repeated_points(mixed) is None  # the first pairs are no promise
+    found = repeated_points(mixed[:70])
+    assert found is not None
+    support, position = found
+    np.testing.assert_array_equal(support[position(mixed[5])], mixed[5])
+
+
+def test_tents_that_are_held_are_the_same() -> None:
+    tents = make("mountain-car").problem.features
+    assert isinstance(tents, Tents)
+    rng = np.random.default_rng(5)
+    states, theta = rng.uniform([-1.2, -0.07], [0.6, 0.07], (50, 2)), rng.normal(size=(189, 3))
+    held, some = tents.held(states), np.array([3, 1, 49])
+    np.testing.assert_allclose(held.values(np.arange(50), theta), tents.values(states, theta), atol=1e-14)
+    np.testing.assert_allclose(held.values(some, theta), tents.all(states[some]) @ theta, atol=1e-14)
+    np.testing.assert_array_equal(held.all(some), tents.all(states[some]))
+    np.testing.assert_array_equal(
+        held.held(some).argmax(np.arange(3), theta[:, 0]), tents.argmax(states[some], theta[:, 0])
+    )
