@@ -108,9 +108,9 @@ class LSTD:
     def _solve(self, problem: CMDP, buffer: Buffer, policy: Policy, with_influence: bool) -> _Solved:
         if buffer.design.operator is None:
             return self._on_table(problem, buffer, policy, with_influence)
-        features, B = problem.required_features(), buffer.design.operator
+        B = buffer.design.operator
         omega, system = self._fitted(problem, buffer, policy)
-        start = problem.start.weights @ policy.mean_features(features, problem.start.states)  # φ_ρ
+        start = _at_start(problem, policy)
         if not with_influence:
             return _Solved(start @ omega, np.zeros(0), np.zeros(0))
         a = B.T @ np.linalg.solve(system.T, start)
@@ -123,3 +123,13 @@ class LSTD:
         if not with_influence:
             return _Solved(at_start, np.zeros(0), np.zeros(0))
         return _Solved(at_start, chain.visits(), V[buffer.support])
+
+
+def _at_start(problem: CMDP, policy: Policy) -> Array:
+    """φ_ρ ``(d,)``, some start states at a time."""
+    features, start = problem.required_features(), problem.start
+    step, out = max(1, _PIECE // features.dim), np.zeros(features.dim)
+    for first in range(0, len(start.weights), step):
+        piece = slice(first, first + step)
+        out += start.weights[piece] @ policy.mean_features(features, start.states[piece])
+    return out
