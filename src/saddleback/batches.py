@@ -7,6 +7,7 @@
 - :class:`CountBatches`: P̂_t itself, a matrix of frequencies, dense or sparse; a mean is a product. Its size does not
   grow with M once every likely next state has been seen.
 - :class:`ConsecutiveBatches`: continuous states, where each sample is a support point of its own: nothing is stored.
+  (Where the same points come up again and again, as in a deterministic world, they are counted like finite states.)
 
 All three give the same means up to rounding. What is chosen depends on the samples alone: a run repeats bit for bit.
 """
@@ -23,8 +24,9 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from saddleback.spaces import Array
+from saddleback.spaces import Array, States
 
+_LOOKED_AT = 64  # pairs, and samples of each, that tell whether points of a continuum repeat
 _TALLY = 1 << 22  # samples counted at a time: bounds the temporary memory (32 MB an array)
 
 
@@ -183,6 +185,18 @@ class ConsecutiveBatches:
         """Reduce."""
         return self.parts.means(V[self.rows(t)])
 
+    def average(self, V: Array) -> Array:
+        """The mean of :meth:`means` over all batches, without a matrix."""
+        T = self.num_batches
+        return self.parts.means(V if T == 1 else V.reshape(T, -1, *V.shape[1:]).mean(axis=0))
+
+    def columns(self, first: int, end: int) -> scipy.sparse.csr_array:
+        """Some columns of :meth:`frequencies`."""
+        rows = np.arange(first, end)
+        pairs = self.parts.pairs[rows % int(self.parts.offsets[-1])]
+        weights = 1.0 / (self.parts.sizes[pairs] * self.num_batches)
+        return scipy.sparse.csr_array((weights, (pairs, rows - first)), (len(self.parts.sizes), end - first))
+
     def frequencies(self, num_states: int) -> scipy.sparse.csr_array:
         """1/N_x at each sample."""
         pairs = np.tile(self.parts.pairs, self.num_batches)
@@ -235,3 +249,38 @@ def _frequencies(
     row, col = np.divmod(distinct, num_states)
     starts = np.searchsorted(row, np.arange(len(sizes) + 1))
     return scipy.sparse.csr_array((n / sizes[row], col.astype(np.int32), starts.astype(np.int32)), shape=shape)
+
+
+def repeated_points(sequences: list[States]) -> tuple[States, Any] | None:
+    """As :func:`distinct_states` for points that come up at least four times each on average; None where they do not.
+
+    A simulator without noise gives each pair a single next state. A few samples tell that nothing repeats.
+    """
+    few = [s[:_LOOKED_AT] for s in sequences[:_LOOKED_AT]]
+    if 4 * len({x.tobytes() for s in few for x in s}) > sum(map(len, few)):
+        return None
+    rows = [np.ascontiguousarray(s).view(np.dtype((np.void, s.itemsize * s.shape[1]))).ravel() for s in sequences]
+    keys = np.unique(np.concatenate([np.unique(x) for x in rows]))
+    if 4 * len(keys) > sum(map(len, sequences)):
+        return None
+    dtype, width = sequences[0].dtype, sequences[0].shape[1]
+
+    def position(states: States) -> NDArray[np.int64]:
+        found = np.searchsorted(keys, np.ascontiguousarray(states).view(keys.dtype).ravel())
+        return np.asarray(found, dtype=np.int64)
+
+    return keys.view(dtype).reshape(-1, width), position
+
+
+def distinct_states(sequences: list[States]) -> tuple[States, Any]:
+    """The distinct states and a function from states to their position among them."""
+    highest = max(int(s.max()) for s in sequences)
+    if highest < 16 * sum(map(len, sequences)) + 1024:
+        seen = np.zeros(highest + 1, dtype=bool)
+        for s in sequences:
+            seen[s] = True
+        support = np.flatnonzero(seen)
+        position = np.cumsum(seen) - 1
+        return support, lambda states: position[states]
+    support = np.unique(np.concatenate(sequences))
+    return support, lambda states: np.searchsorted(support, states)

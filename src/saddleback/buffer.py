@@ -16,6 +16,7 @@ the same result up to rounding. Pairs may have different numbers of samples; the
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,10 +24,20 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from saddleback.batches import Batches, ConsecutiveBatches, CountBatches, Parts, SampleBatches, hold
+from saddleback.batches import (
+    Batches,
+    ConsecutiveBatches,
+    CountBatches,
+    Parts,
+    SampleBatches,
+    distinct_states,
+    hold,
+    repeated_points,
+)
 from saddleback.blocks import BlockSource, Executor, InOrder, blocks_for
 from saddleback.design import Design
 from saddleback.errors import InputError, require
+from saddleback.policy import Policy
 from saddleback.problem import CMDP
 from saddleback.simulator import GenerativeModel, generator
 from saddleback.spaces import Array, Features, States
@@ -222,22 +233,36 @@ class Buffer:
 
     def average(self, value: Value) -> Array:
         """P̂ V over all batches, ``(c,)`` or ``(c, k)``: the mean of ``expect`` over t."""
-        if self.support.ndim == 2:  # each sample is a state of its own: one batch at a time
-            return np.asarray(sum(self.expect(t, value) for t in range(self.num_batches)) / self.num_batches)
-        P = self.empirical_model()
         if isinstance(value, PolicyValue) and value.omega.size >= len(value.omega) ** 2:  # many ω: the mean of φ first
-            return np.asarray((P @ self._values.mean_features(value.policy)) @ value.omega)
-        return np.asarray(P @ self.at_support(value))
+            return np.asarray(self._average_features(value.policy) @ value.omega)
+        V = self.at_support(value)
+        if isinstance(self.batches, ConsecutiveBatches):
+            return self.batches.average(V)
+        return np.asarray(self.empirical_model() @ V)
 
     def at_support(self, value: Value) -> Array:
         """V at every state of ``support``."""
-        return self._checked(value) if isinstance(value, np.ndarray) else self._values.values(value)
+        return self._checked(value) if isinstance(value, np.ndarray) else self._values.values(value, once=True)
 
     def empirical_model(self) -> scipy.sparse.csr_array:
         """P̂ over all batches as a sparse ``(c, len(support))`` matrix of frequencies, made once: do not write to it."""
         if self._model is None:
             self._model = self.batches.frequencies(len(self.support))
         return self._model
+
+    def _average_features(self, policy: Policy) -> Array:
+        """P̂ of Σ_a π(a|·) φ(·,a), ``(c, d)``: a piece of the support at a time where all of it would be large."""
+        batches = self.batches
+        if self._values.keeps(policy):
+            phi = self._values.mean_features(policy)
+            if isinstance(batches, ConsecutiveBatches):
+                return batches.average(phi)
+            return np.asarray(self.empirical_model() @ phi)
+        columns = batches.columns if isinstance(batches, ConsecutiveBatches) else _columns_of(self.empirical_model())
+        mean = np.zeros((self.design.size, self._values.dim))
+        for first, phi in self._values.features_in_pieces(policy):
+            mean += columns(first, first + len(phi)) @ phi
+        return mean
 
     def _checked(self, value: Array) -> Array:
         """Compiled loops do not look whether a position lies within the array."""
@@ -261,13 +286,14 @@ def cut(samples: Samples, problem: CMDP, design: Design, num_batches: int) -> Bu
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     first = samples.next_states[0]
     batches: Batches
-    if first.ndim == 2:  # continuous states: every sample is its own support point, in batch order
+    points = repeated_points(samples.next_states) if first.ndim == 2 else None
+    if first.ndim == 2 and points is None:  # continuous states: every sample is its own support point, in batch order
         pieces = [s[: T * m].reshape(T, m, -1) for s, m in zip(samples.next_states, sizes, strict=True)]
         support = np.concatenate(pieces, axis=1).reshape(-1, first.shape[1])
         batches = ConsecutiveBatches(T, Parts(sizes))
         compiled = _products(problem.features, len(support), T, sizes) >= COMPILED_PRODUCTS
     else:
-        support, remap = _distinct(samples.next_states)
+        support, remap = points or distinct_states(samples.next_states)
         much = _products(problem.features, len(support), T, sizes) >= COMPILED_PRODUCTS
         many = T * int(offsets[-1]) >= COMPILED_SAMPLES
         index = np.empty((T, int(offsets[-1])), dtype=np.uint32 if much or many else np.intp)
@@ -291,6 +317,12 @@ def cut(samples: Samples, problem: CMDP, design: Design, num_batches: int) -> Bu
     )
 
 
+def _columns_of(P: scipy.sparse.csr_array) -> Callable[[int, int], scipy.sparse.csc_array]:
+    """Some columns of P."""
+    by_column = P.tocsc()
+    return lambda first, end: by_column[:, first:end]
+
+
 def _pays_whole(num_states: int, sizes: NDArray[np.int64]) -> bool:
     """Whether V is evaluated on the whole support rather than at each batch's samples.
 
@@ -306,17 +338,3 @@ def _products(features: Features | None, num_states: int, T: int, sizes: NDArray
         return 0
     states = num_states if _pays_whole(num_states, sizes) else 2 * int(sizes.sum())
     return T * states * features.num_actions * features.dim
-
-
-def _distinct(sequences: list[States]) -> tuple[States, Any]:
-    """The distinct states and a function from states to their position among them."""
-    highest = max(int(s.max()) for s in sequences)
-    if highest < 16 * sum(map(len, sequences)) + 1024:
-        seen = np.zeros(highest + 1, dtype=bool)
-        for s in sequences:
-            seen[s] = True
-        support = np.flatnonzero(seen)
-        position = np.cumsum(seen) - 1
-        return support, lambda states: position[states]
-    support = np.unique(np.concatenate(sequences))
-    return support, lambda states: np.searchsorted(support, states)

@@ -11,7 +11,7 @@ states of a buffer, or at some of them. It keeps φ of all of them where that fi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -66,9 +66,13 @@ class Support:
     _last_maximum: tuple[Array, float | None, Array] | None = field(init=False, default=None)
     _last_policy: tuple[Policy, Array] | None = field(init=False, default=None)
 
-    def values(self, value: Parametric) -> Array:
-        """V at every state, ``(n,)`` or ``(n, k)``."""
+    def values(self, value: Parametric, *, once: bool = False) -> Array:
+        """V at every state, ``(n,)`` or ``(n, k)``; ``once``: the policy will hardly be asked about again."""
         if isinstance(value, PolicyValue):
+            if once and not self.keeps(value.policy):
+                features, policy = self._features(), value.policy
+                found = [policy.mean_features(features, states) @ value.omega for states in self._pieces_of_states()]
+                return np.asarray(np.concatenate(found))
             return np.asarray(self.mean_features(value.policy) @ value.omega)
         beta, alpha = _softness(value)
         low: Array | None = None  # a zero θ_previous, as in burn-in and plug-in value iteration, is not evaluated
@@ -102,6 +106,28 @@ class Support:
                 self._in_pieces(self.states, lambda states, _: policy.mean_features(features, states)),
             )
         return self._last_policy[1]
+
+    @property
+    def dim(self) -> int:
+        """d."""
+        return self._features().dim
+
+    def keeps(self, policy: Policy) -> bool:
+        """Whether φ of the policy at every state is kept, or may be without much memory."""
+        last = self._last_policy
+        return len(self.states) * self._features().dim <= _PIECE or (last is not None and last[0] is policy)
+
+    def features_in_pieces(self, policy: Policy) -> Iterator[tuple[int, Array]]:
+        """Where each piece of the states begins, and Σ_a π(a|s) φ(s,a) on it."""
+        first = 0
+        for states in self._pieces_of_states():
+            yield first, policy.mean_features(self._features(), states)
+            first += len(states)
+
+    def _pieces_of_states(self) -> Iterator[States]:
+        step = max(1, _PIECE // self._features().dim)
+        for first in range(0, len(self.states), step):
+            yield self.states[first : first + step]
 
     def _maximum(self, theta: Array, beta: float | None, states: States, phi: Array | None) -> Array:
         """max_a⟨φ,θ⟩, or its soft form with ``beta``; ``phi`` is φ at ``states``, ``(n, A, d)``, where it is kept.

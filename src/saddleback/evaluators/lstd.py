@@ -30,6 +30,8 @@ from saddleback.policy import Policy
 from saddleback.problem import CMDP
 from saddleback.spaces import Array, States
 
+_PIECE = 1 << 22  # entries of φ at a time (32 MB)
+
 
 class _Solved(NamedTuple):
     """V̂(ρ) ``(1+m,)``, the influence a ``(c,)``, and V̂ on the buffer's support ``(n, 1+m)``."""
@@ -77,7 +79,16 @@ class LSTD:
             V = EmpiricalChain(problem, buffer, policy).values(buffer.utilities(problem))
             return lambda states: V[states]
         features, omega = problem.required_features(), self._fitted(problem, buffer, policy)[0]
-        return lambda states: policy.mean_features(features, states) @ omega
+        step = max(1, _PIECE // features.dim)
+
+        def values(states: States) -> Array:
+            V = np.empty((len(states), omega.shape[1]))
+            for first in range(0, len(states), step):  # φ of many states at once would be most of the memory
+                piece = slice(first, first + step)
+                V[piece] = policy.mean_features(features, states[piece]) @ omega
+            return V
+
+        return values
 
     def _fitted(self, problem: CMDP, buffer: Buffer, policy: Policy) -> tuple[Array, Array]:
         """ω ``(d, 1+m)`` and the matrix I − γBE it solves."""
@@ -97,9 +108,9 @@ class LSTD:
     def _solve(self, problem: CMDP, buffer: Buffer, policy: Policy, with_influence: bool) -> _Solved:
         if buffer.design.operator is None:
             return self._on_table(problem, buffer, policy, with_influence)
-        features, B = problem.required_features(), buffer.design.operator
+        B = buffer.design.operator
         omega, system = self._fitted(problem, buffer, policy)
-        start = problem.start.weights @ policy.mean_features(features, problem.start.states)  # φ_ρ
+        start = _at_start(problem, policy)
         if not with_influence:
             return _Solved(start @ omega, np.zeros(0), np.zeros(0))
         a = B.T @ np.linalg.solve(system.T, start)
@@ -112,3 +123,13 @@ class LSTD:
         if not with_influence:
             return _Solved(at_start, np.zeros(0), np.zeros(0))
         return _Solved(at_start, chain.visits(), V[buffer.support])
+
+
+def _at_start(problem: CMDP, policy: Policy) -> Array:
+    """φ_ρ ``(d,)``, some start states at a time."""
+    features, start = problem.required_features(), problem.start
+    step, out = max(1, _PIECE // features.dim), np.zeros(features.dim)
+    for first in range(0, len(start.weights), step):
+        piece = slice(first, first + step)
+        out += start.weights[piece] @ policy.mean_features(features, start.states[piece])
+    return out

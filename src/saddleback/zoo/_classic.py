@@ -6,7 +6,7 @@ ended stays where it is, so that no further coordinate is needed to say so.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,9 +56,9 @@ class HeldMaker:
         return Held(Maker(self.name, {})().unwrapped, self.hold, self.over)
 
 
-def lattice(box: BoxStates, num_knots: int, num_actions: int) -> tuple[Tents, tuple[States, Actions]]:
-    """Interpolation on evenly spaced knots of a box, and the knots with all actions as candidates."""
-    knots = tuple(np.linspace(low, high, num_knots) for low, high in zip(box.low, box.high, strict=True))
+def lattice(box: BoxStates, num_knots: Sequence[int], num_actions: int) -> tuple[Tents, tuple[States, Actions]]:
+    """Interpolation on evenly spaced knots of a box, so many along each axis, and the knots with all actions as candidates."""
+    knots = tuple(np.linspace(*ends) for ends in zip(box.low, box.high, num_knots, strict=True))
     mesh = np.stack([x.ravel() for x in np.meshgrid(*knots, indexing="ij")], axis=1)
     tents = Tents(knots, num_actions, np.asarray)
     return tents, (np.tile(mesh, (num_actions, 1)), np.repeat(np.arange(num_actions), len(mesh)))

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from itertools import product as choices
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from saddleback.policy import maximum_over_actions
@@ -74,15 +75,19 @@ class Tents:
         n, A = len(states), self.num_actions
         return self.at(np.repeat(states, A, axis=0), np.tile(np.arange(A), n)).reshape(n, A, self.dim)
 
+    def weights(self, states: States) -> scipy.sparse.csr_array:
+        """The interpolation as a sparse matrix ``(n, points)``, 2^k entries a row."""
+        nodes, weights = self.corners(states)
+        starts = np.arange(0, nodes.size + 1, nodes.shape[1])
+        return scipy.sparse.csr_array((weights.ravel(), nodes.ravel(), starts), shape=(len(states), self.num_nodes))
+
     def values(self, states: States, theta: Array) -> Array:
         """⟨φ(s, ·), θ⟩ from the 2^k nodes around each state."""
-        nodes, weights = self.corners(states)
-        table = theta.reshape(self.num_actions, self.num_nodes, *theta.shape[1:])
-        out = np.zeros((len(states), self.num_actions, *theta.shape[1:]))
-        for i in range(nodes.shape[1]):
-            w = weights[:, i].reshape(-1, *(1,) * (out.ndim - 1))
-            out += w * np.moveaxis(table[:, nodes[:, i]], 0, 1)
-        return out
+        return _values(self.weights(states), theta, self.num_actions)
+
+    def held(self, states: States) -> HeldTents:
+        """φ over the positions 0 … n−1 of these states, with the nodes around each found once and kept."""
+        return HeldTents(self.weights(states), self.num_actions)
 
     def maximum(self, states: States, theta: Array) -> Array:
         """max_a ⟨φ(s, a), θ⟩."""
@@ -91,6 +96,56 @@ class Tents:
     def argmax(self, states: States, theta: Array) -> Actions:
         """The first maximising action."""
         return np.concatenate([self.values(part, theta).argmax(axis=1) for part in _pieces(states)]).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldTents:
+    """The same over positions in a list of states; ``interpolation`` is ``(n, points)``, 12·2^k bytes a state."""
+
+    interpolation: scipy.sparse.csr_array
+    num_actions: int
+    direct: bool = field(default=True, init=False)
+
+    @property
+    def dim(self) -> int:
+        """d."""
+        return int(self.num_actions * self.interpolation.shape[1])
+
+    def at(self, states: States, actions: Actions) -> Array:
+        """Rows ``(n, d)``."""
+        n, num = len(states), self.interpolation.shape[1]
+        phi = np.zeros((n, self.num_actions, num))
+        phi[np.arange(n), actions] = self.interpolation[states].toarray()
+        return phi.reshape(n, -1)
+
+    def all(self, states: States) -> Array:
+        """Rows ``(n, A, d)``."""
+        n, A = len(states), self.num_actions
+        return self.at(np.repeat(states, A), np.tile(np.arange(A), n)).reshape(n, A, self.dim)
+
+    def values(self, states: States, theta: Array) -> Array:
+        """⟨φ(s, ·), θ⟩."""
+        whole = len(states) == self.interpolation.shape[0] and bool(np.all(np.diff(states) == 1))
+        return _values(self.interpolation if whole else self.interpolation[states], theta, self.num_actions)
+
+    def maximum(self, states: States, theta: Array) -> Array:
+        """max_a ⟨φ(s, a), θ⟩."""
+        return maximum_over_actions(self.values(states, theta))
+
+    def argmax(self, states: States, theta: Array) -> Actions:
+        """The first maximising action."""
+        return self.values(states, theta).argmax(axis=1).astype(np.int64)
+
+    def held(self, states: States) -> HeldTents:
+        """Some of the positions."""
+        return HeldTents(self.interpolation[states], self.num_actions)
+
+
+def _values(interpolation: scipy.sparse.csr_array, theta: Array, num_actions: int) -> Array:
+    """One sparse product for all actions and all θ, ``(n, A)`` or ``(n, A, k)``."""
+    num = interpolation.shape[1]
+    table = np.moveaxis(theta.reshape(num_actions, num, -1), 0, 1).reshape(num, -1)
+    return np.asarray(interpolation @ table).reshape(-1, num_actions, *theta.shape[1:])
 
 
 def _pieces(states: States) -> list[States]:

@@ -45,7 +45,7 @@ def pendulum(
     simulator = from_gymnasium(maker, signals=(), actions=torques, terminates=False)
     box = simulator.states
     assert isinstance(box, BoxStates)
-    features, candidates = lattice(box, knots, len(TORQUES))
+    features, candidates = lattice(box, (knots, knots), len(TORQUES))
 
     def reward(states: States, actions: Actions) -> Array:
         return np.asarray(-(states[:, 0] ** 2 + 0.1 * states[:, 1] ** 2))
