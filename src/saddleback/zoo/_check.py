@@ -11,7 +11,8 @@ MEMORY_LIMIT = 4 << 30
 
 _BYTES_PER_ENTRY = 64  # at the peak, the sampler included (measured: 40 to 55)
 
-_MOST_STEPS = 6e8  # of numbers of P in sweeps of value iteration: about five seconds
+_MOST_STEPS = 6e8  # numbers of P times sweeps of value iteration: about five seconds
+_OVERHEAD = 2e5  # of a signal's optimum, however small the table is
 _DENSE = 1000  # states up to which values are solved for, without sweeps
 _DIGITS = 27.6  # −log 10⁻¹²: sweeps to the accuracy of the reference values, in horizons
 
@@ -56,12 +57,14 @@ def memory(name: str, entries: int, remedy: str) -> None:
         raise InputError(name, f"must give a table of at most {MEMORY_LIMIT / 2**30:.0f} GiB", found, remedy)
 
 
-def effort(name: str, num_states: int, entries: int, gamma: float, remedy: str) -> None:
+def effort(name: str, num_states: int, entries: int, gamma: float, remedy: str, num_signals: int = 2) -> None:
     """Refuse a table whose reference values (:mod:`saddleback.zoo._reference`) would take more than a few seconds.
 
     A name with settings may come from a stranger's run: building it must not keep anyone waiting.
     """
-    sweeps = 1.0 if num_states <= _DENSE else max(1.0, _DIGITS / (1 - gamma))
-    if entries * sweeps > _MOST_STEPS:
-        found = f"{entries:,} numbers in {sweeps:,.0f} sweeps"
-        raise InputError(name, f"must give a table that is built with {_MOST_STEPS:.0e} steps", found, remedy)
+    steps: float = _OVERHEAD + num_states**3 / 30  # a few dense systems of equations
+    if num_states > _DENSE:
+        steps = _OVERHEAD + entries * max(1.0, _DIGITS / (1 - gamma))
+    if num_signals * steps > _MOST_STEPS:
+        rule = f"must give a table whose reference values take at most {_MOST_STEPS:.0e} steps"
+        raise InputError(name, rule, f"about {num_signals * steps:.0e}", remedy)

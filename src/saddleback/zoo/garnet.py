@@ -11,10 +11,13 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from saddleback.errors import require
 from saddleback.simulators.table import Table
 from saddleback.zoo._check import discount, effort, memory, whole
 from saddleback.zoo._reference import landmarks, midway
 from saddleback.zoo.instance import Instance
+
+_MOST_COMPARED = 1e9  # about three seconds
 
 
 def garnet(
@@ -43,8 +46,11 @@ def garnet(
     whole("seed", seed, 0)
     discount(gamma)
     memory("states", S * A * (successors + m + 2), "use fewer states, actions or successors")
-    effort("states", S, S * A * (successors + m), gamma, "use fewer states, actions or successors, or a smaller gamma")
-    effort("successors", 1, S * A * successors**2 // 2, gamma, "use fewer states, actions or successors")  # Floyd's rule
+    fewer = "use fewer states, actions, successors or constraints, or a smaller gamma"
+    effort("states", S, S * A * successors, gamma, fewer, 1 + m)
+    rule = f"must give at most {_MOST_COMPARED:.0e} comparisons of successors, S*A*successors^2/2"
+    compared = S * A * successors**2 / 2
+    require(compared <= _MOST_COMPARED, "successors", rule, f"{compared:.0e}", fewer)
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     indices = _distinct_columns(S * A, S, successors, rng)
     chance = rng.standard_exponential((S * A, successors))
