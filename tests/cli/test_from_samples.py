@@ -10,12 +10,21 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from saddleback.blocks import Block, BlockSource, InOrder
 from saddleback.cli import progress
+from saddleback.cli import solve as verb
+from saddleback.cli.drawing import Watched, _Failures
+from saddleback.errors import InputError
+from saddleback.fingerprint import CHECK_CALLS
+from saddleback.simulator import GenerativeModel
+from saddleback.zoo import make
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +105,107 @@ def test_folders_that_do_not_go_together(run: Any, folders: Path, tmp_path: Path
     assert code == 2 and "saddleback sample" in err
     code, _, err = run("sample", "queue", "--merge", folders / "seed0", "--out", folders / "seed0")
     assert code == 2 and "--out" in err
+
+
+def test_a_pool_of_parts_that_have_grown_is_another_pool(run: Any, tmp_path: Path) -> None:
+    a, b, out = tmp_path / "a", tmp_path / "b", tmp_path / "pool"
+    for place, seed in ((a, 0), (b, 5)):
+        answer(run, "sample", "queue", "--out", place, "--seed", seed)
+    merge = ["sample", "queue", "--merge", a, "--merge", b]
+    first = answer(run, *merge, "--out", out)
+    assert answer(run, *merge, "--out", out) == first
+    answer(run, "sample", "queue", "--out", a, "--rounds", 2)
+    code, _, err = run(*merge, "--out", out)
+    assert code == 2 and "fingerprint.parts" in err and "choose a new folder" in err
+    grown = answer(run, *merge, "--out", tmp_path / "anew")
+    assert grown["samples"] == sum(part["samples"] for part in grown["parts"]) == first["samples"] * 3 // 2
+    assert answer(run, "solve", "queue", "--from", out, "--certificate-samples", 0)["samples"] == first["samples"]
+
+
+def test_a_merge_must_be_of_the_target_and_into_a_folder_of_its_own(run: Any, folders: Path, tmp_path: Path) -> None:
+    merge = ["sample", "queue", "--merge", folders / "seed0", "--merge", folders / "seed5"]
+    code, _, err = run(*merge, "--set", "arrival=.5", "--out", tmp_path / "other")
+    assert code == 2 and "fingerprint.simulator" in err and not (tmp_path / "other").exists()
+    solved = tmp_path / "solved"
+    assert run("solve", "queue", "--samples", 20_000, "--out", solved)[0] == 0
+    before = sorted(solved.rglob("*"))
+    code, _, err = run(*merge, "--out", solved)
+    assert code == 2 and "--out" in err and "certificate.json" in err and sorted(solved.rglob("*")) == before
+    united = ["sample", "queue", "--merge", folders / "seed0", "--out", tmp_path / "united"]
+    answer(run, *united)
+    answer(run, "sample", "queue", "--out", tmp_path / "united", "--rounds", 2)
+    code, _, err = run(*united)  # it holds more than the parts by now
+    assert code == 2 and "choose a new folder" in err
+
+
+def test_a_request_that_was_mistyped_does_not_keep_the_right_one_out(run: Any, tmp_path: Path) -> None:
+    out = tmp_path / "samples"
+    answer(run, "sample", "queue", "--out", out)
+    code, _, err = run("sample", "queue", "--set", "arrival=.5", "--out", out, "--rounds", 2)
+    assert code == 2 and "fingerprint.simulator" in err and not (tmp_path / "samples.work").exists()
+    assert answer(run, "sample", "queue", "--out", out, "--rounds", 2)["rounds"] == 2
+
+
+def test_every_question_to_stored_samples_has_a_certificate_of_its_own(run: Any, folders: Path, tmp_path: Path) -> None:
+    """A threshold that is chosen in the light of the first certificate must not be judged by its samples."""
+    ask = ["solve", "queue", "--from", folders / "seed0", "--certificate-samples", 20_000]
+    first, again = answer(run, *ask), answer(run, *ask)
+    assert first == again
+    asked = [
+        first,
+        answer(run, *ask, "--set", "limit=1.4"),
+        answer(run, *ask, "--delta", ".01"),
+        answer(run, *ask, "--seed", 1),
+        answer(run, "solve", "queue", "--from", folders / "longer", "--certificate-samples", 20_000),
+    ]
+    assert len({found["certificate"]["seed"] for found in asked}) == len(asked)
+    answer(run, *ask, "--out", tmp_path / "run")
+    stored = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert stored["seed"] == first["certificate"]["seed"] and stored["request"]["seed"] == 0
+    code, _, err = run(*ask, "--seed", -1)
+    assert code == 2 and "--seed" in err
+
+
+def test_too_few_samples_for_a_certificate_are_named(run: Any, tmp_path: Path) -> None:
+    answer(run, "sample", "linear-quadratic", "--out", tmp_path / "s")
+    code, _, err = run("solve", "linear-quadratic", "--from", tmp_path / "s", "--certificate-samples", 1)
+    assert code != 2 or "--certificate-samples" in err
+    fault = verb._in_all(InputError("samples", "must be at least 4", 1, "draw more"), {"certificate": 1})
+    assert fault.name == "--certificate-samples"
+
+
+def test_what_is_drawn_again_is_compared_in_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 6,400 blocks 64 are drawn again; no draw waits for it, and at most eight are asked for at a time."""
+    instance, lots, alive = make("queue"), [], [0, 0]
+
+    class Noted(InOrder):
+        def run(self, function: Any, tasks: Any) -> Any:
+            lots.append(len(tasks))
+            for task, draw in super().run(function, tasks):
+                alive[0] += 1
+                alive[1] = max(alive)
+                weakref.finalize(draw.next_states, lambda: alive.__setitem__(0, alive[0] - 1))
+                yield task, draw
+                del draw
+
+    states, actions = instance.problem.pairs()
+    blocks = BlockSource(instance.simulator, instance.problem, states, actions, 0)
+    carrier = Noted()
+    watched = Watched(carrier, lambda *_: None, _Failures(), replay_with=carrier)
+    tasks = [Block(0, 10, number, 64) for number in range(6400)]
+    before = instance.simulator.num_queries
+    for _ in watched.run(blocks.draw, tasks):
+        pass
+    assert lots == [6400, *[8] * 8] and alive[1] <= 8
+    assert watched.finding is None and watched.check_calls == CHECK_CALLS + 64 * 64
+    assert instance.simulator.num_queries - before == 6400 * 64  # checks are counted apart
+
+    rng = np.random.default_rng(1)
+    deaf = GenerativeModel(lambda s, a, _: instance.simulator.sample(s, a, rng).next_states, instance.problem.states)
+    blocks = BlockSource(deaf, instance.problem, states, actions, 0)
+    for _ in watched.run(blocks.draw, tasks):
+        pass
+    assert watched.finding is not None and "(0, 0, 10, 0)" in watched.finding and "64 blocks" in watched.finding
 
 
 def test_an_interrupt_says_how_to_go_on_and_the_result_is_the_same(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import quietly
+
+from saddleback.fingerprint import CHECK_CALLS
+from saddleback.simulator import GenerativeModel
+from saddleback.storage import work_folder
+from saddleback.storage.sample_store import SampleStore
 
 SOLVE = ["solve", "random-linear", "--samples", "3000000", "--seed", "5"]
 
@@ -30,8 +37,14 @@ def finished(*arguments: Any) -> bytes:
 
 
 def contents(run: Path) -> dict[str, bytes]:
-    """Every file of a finished run; versions and hashes in run.json included."""
-    return {name: (run / name).read_bytes() for name in ("run.json", "solution.json", "certificate.json", "policy.npz")}
+    """Every file of a finished run, versions and hashes in run.json included, and what its samples are."""
+    files = {
+        name: (run / name).read_bytes() for name in ("run.json", "solution.json", "certificate.json", "policy.npz")
+    }
+    for folder in sorted((run / "samples").iterdir()):
+        with SampleStore.open(folder, writable=False) as store:
+            files[folder.name] = store.content_hash().encode()
+    return files
 
 
 @pytest.fixture(scope="module")
@@ -127,3 +140,108 @@ def test_another_request_is_not_mixed_with_one_under_way(run: Any, tmp_path: Pat
     process.communicate()
     code, _, err = run("solve", "random-linear", "--samples", 300_000, "--seed", 5, "--out", tmp_path / "run")
     assert code == 2 and "resume" in err
+
+
+class Cut(BaseException):
+    """The power is off."""
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many samples the simulators were asked for, call by call, whoever counts them."""
+    asked, sample = [], GenerativeModel.sample
+
+    def counted(self: Any, states: Any, *rest: Any) -> Any:
+        asked.append(len(states))
+        return sample(self, states, *rest)
+
+    monkeypatch.setattr(GenerativeModel, "sample", counted)
+    return asked
+
+
+def solve_and_cut(place: Path, monkeypatch: pytest.MonkeyPatch, step: int, *more: Any) -> bool:
+    """Solve, and cut the power at the given step of putting the work folder away; whether there was such a step."""
+    left = [step]
+
+    def counting(function: Any) -> Any:
+        def call(*arguments: Any, **options: Any) -> Any:
+            if left[0] == 0:
+                raise Cut
+            left[0] -= 1
+            return function(*arguments, **options)
+
+        return call
+
+    with monkeypatch.context() as patch:
+        whole = work_folder.finish_work
+
+        def finish(at: Path) -> None:
+            with monkeypatch.context() as inner:
+                for owner, name in (
+                    (os, "rename"),
+                    (os, "rmdir"),
+                    (os, "unlink"),
+                    (work_folder, "sync_folder"),
+                ):
+                    inner.setattr(owner, name, counting(getattr(owner, name)))
+                whole(at)
+
+        patch.setattr("saddleback.cli.solve.finish_work", finish)
+        try:
+            quietly("solve", "queue", "--samples", 40_000, "--out", place, *more)
+        except Cut:
+            return True
+    return False
+
+
+def test_a_run_that_is_cut_while_it_is_put_away_is_not_paid_for_again(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: list[int]
+) -> None:
+    whole, step = tmp_path / "whole", 0
+    assert not solve_and_cut(whole, monkeypatch, 1000)
+    while solve_and_cut(place := tmp_path / f"run{step}", monkeypatch, step):
+        assert place.with_name(f"{place.name}.work").exists() or step >= 5
+        calls.clear()
+        code, _, err = run("resume", place)
+        assert code == 0, err
+        assert sum(calls) <= CHECK_CALLS, f"step {step}: {sum(calls)} samples drawn again"
+        assert contents(place) == contents(whole) and not place.with_name(f"{place.name}.work").exists()
+        step += 1
+    assert step >= 5
+
+
+def test_a_run_that_was_to_replace_another_is_not_taken_for_it(run: Any, tmp_path: Path, calls: list[int]) -> None:
+    place = tmp_path / "run"
+    assert run("solve", "queue", "--samples", 40_000, "--out", place)[0] == 0
+    request = {"samples": 30_000, "certificate": 30_000}
+    stored = json.loads((place / "run.json").read_text())
+    parts = {name: value for name, value in stored["request"].items() if name not in request}
+    work_folder.begin_work(place, "solve", "queue", [], {"budget": request, "parts": parts})  # and is killed here
+    calls.clear()
+    assert run("resume", place)[0] == 0 and sum(calls) >= 50_000
+    assert json.loads((place / "run.json").read_text())["request"] == {**request, **parts}
+
+
+def test_a_run_from_samples_goes_on_with_those_samples_only(run: Any, tmp_path: Path) -> None:
+    samples, place = tmp_path / "samples", tmp_path / "run"
+    assert run("sample", "queue", "--out", samples)[0] == 0
+    ask = ["solve", "queue", "--from", samples, "--certificate-samples", 20_000]
+    assert run(*ask, "--out", tmp_path / "whole")[0] == 0
+    stored = json.loads((tmp_path / "whole" / "run.json").read_text())["request"]
+    budget = {name: stored.pop(name) for name in ("from", "certificate", "from_sha256")}
+    work_folder.begin_work(place, "solve", "queue", [], {"budget": budget, "parts": stored})  # and is killed here
+    assert run("sample", "queue", "--out", samples, "--rounds", 2)[0] == 0
+    code, _, err = run("resume", place)
+    assert code == 2 and "SHA-256" in err and budget["from_sha256"][:12] in err and not place.exists()
+    shutil.rmtree(samples)
+    assert run("sample", "queue", "--out", samples)[0] == 0
+    assert run("resume", place)[0] == 0
+    assert contents(place) == contents(tmp_path / "whole")
+
+
+def test_an_empty_work_folder_keeps_no_one_out(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "run.work").mkdir()  # a kill before the request was written
+    assert run("solve", "queue", "--samples", 20_000, "--out", tmp_path / "run")[0] == 0
+    (tmp_path / "run.work").mkdir()  # a kill after it had gone
+    code, _, err = run("resume", tmp_path / "run")
+    assert code == 0 and "nothing to resume" in err and not (tmp_path / "run.work").exists()

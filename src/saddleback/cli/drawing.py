@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
+import numpy as np
 import typer
 from rich.console import Console
 
@@ -14,7 +16,7 @@ from saddleback.blocks import Block, BlockSource, Executor, InOrder
 from saddleback.callbacks import BY_NAME as CALLBACKS
 from saddleback.cli.progress import Display
 from saddleback.durable import Durable
-from saddleback.executors import BY_NAME, check_determinism, make
+from saddleback.executors import BY_NAME, make
 from saddleback.fingerprint import CHECK_CALLS, UnrepeatableError, fingerprint_of
 from saddleback.simulator import Draw, Stream
 from saddleback.zoo.instance import Instance
@@ -23,7 +25,7 @@ Workers = Annotated[int, typer.Option(help="Processes that draw samples; the ans
 ExecutorName = Annotated[
     str | None, typer.Option(help=f"One of {', '.join(BY_NAME)}.", show_default="joblib for more than one worker")
 ]
-Timeout = Annotated[float | None, typer.Option(help="Seconds that one call of the simulator may take.")]
+Timeout = Annotated[float | None, typer.Option(help="Seconds that one block, up to 4,096 samples, may take.")]
 Callbacks = Annotated[
     list[str] | None,
     typer.Option(
@@ -38,6 +40,7 @@ _LABELS = {
     Stream.ROLLOUT: "rollouts to certify",
 }
 _REPLAYED = 100  # one block in so many is drawn again
+_AT_A_TIME = 8
 
 
 class Drawing(NamedTuple):
@@ -119,19 +122,39 @@ class Watched:
         """Every task with its result."""
         source = getattr(function, "__self__", None)
         chosen = self._to_replay(tasks) if isinstance(source, BlockSource) else set[Block]()
-        kept: dict[Block, Draw] = {}
+        kept: dict[Block, bytes] = {}
         done, total = 0, sum(task.size for task in tasks)
         for task, result in self.inner.run(function, tasks):
             done += task.size
             label = _LABELS.get(task.stream, "samples")
             self._display(label, done, total, self._failures.number)
             if task in chosen:
-                kept[task] = result
+                kept[task] = _digest(result)
             yield task, result
-        if kept and isinstance(source, BlockSource):
-            found = check_determinism(source, sorted(kept), 1.0, drawn=kept, executor=self._replay_with)
-            self.check_calls += found.check_calls
-            self.finding = self.finding or (None if found.reproducible else f"the simulator is {found}")
+        if isinstance(source, BlockSource):
+            self._replay(source, kept)
+
+    def _replay(self, source: BlockSource, kept: dict[Block, bytes]) -> None:
+        """Draw blocks again and compare, a few at a time, each few from the last to the first: with another history."""
+        blocks, carrier, before = sorted(kept), self._replay_with or InOrder(), source.model.num_queries
+        different: list[Block] = []
+        try:
+            for first in range(0, len(blocks), _AT_A_TIME):
+                few = blocks[first : first + _AT_A_TIME]
+                again = carrier.run(source.draw, few[::-1])
+                different += sorted(block for block, draw in again if _digest(draw) != kept[block])
+        finally:
+            calls = source.model.num_queries - before
+            source.account(-calls)
+            self.check_calls += calls
+        for block in different[:1]:
+            x = block.pair - source.first_pair
+            self.finding = self.finding or (
+                f"the simulator is not reproducible: pair {block.pair} (state {source.states[x]}, action "
+                f"{source.actions[x]}) gave other samples when drawn again with the seed key (seed, stream, pair, block) = "
+                f"{source.key(block)} ({len(blocks)} blocks drawn again, {calls:,} calls, {len(different)} with other "
+                "samples); it ignores its random generator or remembers earlier calls"
+            )
 
     def report(self) -> dict[str, Any]:
         """For the JSON of an answer."""
@@ -145,6 +168,16 @@ class Watched:
         due = min(len(tasks), self._seen // _REPLAYED - self._replayed)
         self._replayed += due
         return {tasks[i * len(tasks) // due] for i in range(due)}
+
+
+def _digest(draw: Draw) -> bytes:
+    """A block's samples in short: what is compared at the end must not take the memory of the samples themselves."""
+    digest = hashlib.sha256()
+    for array in draw:
+        if array is not None:
+            digest.update(f"{array.dtype.str} {array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.digest()
 
 
 @contextmanager

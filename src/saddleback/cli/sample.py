@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,11 +21,16 @@ from saddleback.cli.progress import display
 from saddleback.design import Design
 from saddleback.durable import Durable
 from saddleback.errors import InputError, require
+from saddleback.fingerprint import fingerprint_of
 from saddleback.simulator import BLOCK, Stream
-from saddleback.storage.pooling import pool, seeds_of
+from saddleback.storage.disk import disk_faults_named
+from saddleback.storage.json_file import sync_folder
+from saddleback.storage.pooling import PARTS, pool, seeds_of
 from saddleback.storage.sample_store import SampleStore, verify_store
-from saddleback.storage.work_folder import SAMPLES, begin_work, finish_work, work_folder
+from saddleback.storage.store_header import require_same
+from saddleback.storage.work_folder import SAMPLES, abandon_work, begin_work, finish_work, work_folder
 from saddleback.targets import load_target, origin_of
+from saddleback.zoo.instance import Instance
 
 SHARES = {Stream.SOLVER: 1, Stream.EVALUATION: 3}
 """Blocks of every pair in one round, by who they are for: a quarter for the solver, as in a solve."""
@@ -86,8 +92,9 @@ def draw_rounds(
         options["rounds"],
         "use several folders",
     )
+    fresh = not work_folder(place).exists()
     begin_work(place, "sample", target, list(origin_of(named, settings).settings), options)
-    place.mkdir(exist_ok=True)
+    _make_place(place)
     blocks = BlockSource(instance.simulator, problem, design.states, design.actions, seed)
     tasks = [
         Block(int(stream), pair, number, BLOCK)
@@ -96,16 +103,21 @@ def draw_rounds(
         for number in range(share * options["rounds"])
     ]
     fields = {"coreset": coreset_of(design)}
-    with (
-        resumable(place),
-        display() as show,
-        drawing.executor(instance, place / SAMPLES, show, fields=fields, counts=True) as executor,
-    ):
-        assert isinstance(executor.inner, Durable)
-        missing = executor.inner.missing(blocks, tasks)
-        for _ in executor.run(blocks.draw, missing):
-            pass
-        digest = executor.inner.content_hashes()[f"samples-{seed}"]
+    try:
+        with (
+            resumable(place),
+            display() as show,
+            drawing.executor(instance, place / SAMPLES, show, fields=fields, counts=True) as executor,
+        ):
+            assert isinstance(executor.inner, Durable)
+            missing = executor.inner.missing(blocks, tasks)
+            for _ in executor.run(blocks.draw, missing):
+                pass
+            digest = executor.inner.content_hashes()[f"samples-{seed}"]
+    except InputError:  # samples of something else, say: a request that was mistyped must not keep the right one out
+        if fresh:
+            abandon_work(place)
+        raise
     finish_work(place)
     found = {
         "samples": len(tasks) * BLOCK,
@@ -138,6 +150,23 @@ def _check_seed(place: Path, seed: int) -> None:
         require(name == f"samples-{seed}", "--out", rule, name, remedy)
 
 
+def _check_for_pool(place: Path, name: str) -> None:
+    """A pool goes into a new folder, or into one that holds the same pool, whole or in part."""
+    rule, remedy = "must be a new folder, or one where the same folders were merged", "choose a new folder"
+    under_way = work_folder(place)
+    require(not under_way.exists(), "--out", rule, f"one that is under way, {under_way.name}", remedy)
+    for folder, only in ((place, SAMPLES), (place / SAMPLES, name)):
+        for found in sorted(p.name for p in folder.iterdir()) if folder.is_dir() else []:
+            require(found == only, "--out", rule, f"one that holds {found}", remedy)
+
+
+def _make_place(place: Path) -> None:
+    """A folder whose name survives a power cut."""
+    with disk_faults_named(place, "choose a place that can be written to"):
+        place.mkdir(exist_ok=True)
+        sync_folder(place.parent)
+
+
 def coreset_of(design: Design) -> str:
     """Which pairs the samples are of, in short."""
     digest = hashlib.sha256(np.ascontiguousarray(design.states).tobytes())
@@ -155,15 +184,43 @@ def open_samples(place: Path) -> SampleStore:
     return SampleStore.open(folders[0], writable=False)
 
 
+@contextmanager
+def samples_for(instance: Instance, budget: dict[str, Any], parts: dict[str, Any]) -> Iterator[SampleStore | None]:
+    """The samples in a folder, once it is sure that they are samples of this problem."""
+    if "from" not in budget:
+        yield None
+        return
+    choices = Choices(parts["solver"], parts["evaluator"], parts["design"], parts["buffers"], mode=parts["mode"])
+    with open_samples(Path(budget["from"])) as store:
+        problem, _, _, _, designer = parts_of(instance.problem, choices)
+        fields = {"coreset": coreset_of(designer.design(problem)), "seed": store.fingerprint.get("seed")}
+        given = {**fingerprint_of(instance.problem, instance.simulator), **fields}
+        require_same(store.folder, store.fingerprint, given, {PARTS})
+        yield store
+
+
+def pinned(store: SampleStore, budget: dict[str, Any]) -> str:
+    """The content hash of the samples, which must be what it was when the run was begun."""
+    found = store.content_hash()
+    begun = budget.get("from_sha256", found)
+    rule = f"must hold the samples that it held when the run was begun, SHA-256 {begun[:12]}"
+    require(found == begun, str(budget["from"]), rule, found[:12], "solve from the new ones with another --out")
+    return found
+
+
 def _merge(target: str, settings: list[str], parts: list[Path], place: Path, as_json: bool) -> None:
-    load_target(target, settings)  # a name that is wrong should not pass
+    instance = load_target(target, settings)
     require(place not in parts, "--out", "must not be one of the folders that are merged", place.name, "name a new one")
+    wanted = fingerprint_of(instance.problem, instance.simulator)
     with ExitStack() as stack:
         stores = [stack.enter_context(open_samples(part)) for part in parts]
-        place.mkdir(exist_ok=True)
-        (place / SAMPLES).mkdir(exist_ok=True)
+        for store in stores:
+            require_same(store.folder, store.fingerprint, wanted, {"seed", "coreset", PARTS})
         seeds = sorted({seed for store in stores for seed in seeds_of(store)})
         name = f"samples-{seeds[0]}" if len(seeds) == 1 else "samples-pooled"
+        _check_for_pool(place, name)
+        _make_place(place)
+        _make_place(place / SAMPLES)
         pooled = stack.enter_context(pool(stores, place / SAMPLES / name))
         found = {
             "samples": pooled.num_samples,

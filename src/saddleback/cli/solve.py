@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import hashlib
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -12,26 +13,24 @@ from rich.console import Console
 
 from saddleback.callbacks import JSONLines
 from saddleback.callbacks import make as make_callback
-from saddleback.choices import Choices, parts_of
 from saddleback.cli.common import Json, Seed, Settings, Target, exact_answer, exact_json, print_json
 from saddleback.cli.drawing import Callbacks, Drawing, ExecutorName, Timeout, Workers, resumable
 from saddleback.cli.progress import display
-from saddleback.cli.sample import coreset_of, open_samples
+from saddleback.cli.sample import pinned, samples_for
 from saddleback.designs import BY_NAME as DESIGNS
 from saddleback.duals import BY_NAME as DUALS
 from saddleback.errors import InputError, require
 from saddleback.evaluators import BY_NAME as EVALUATORS
 from saddleback.exact import mixture_values
-from saddleback.fingerprint import fingerprint_of
 from saddleback.reports.html.record import drawings_of
 from saddleback.reports.text import print_solution
+from saddleback.simulator import derived_seed
 from saddleback.solution import Solution
 from saddleback.solvers import BY_NAME as SOLVERS
 from saddleback.solving import solve as solve_problem
+from saddleback.storage.certificate_file import problem_fields
 from saddleback.storage.policy_file import save_mixture
 from saddleback.storage.run_folder import check_place, save_run
-from saddleback.storage.sample_store import SampleStore
-from saddleback.storage.store_header import require_same
 from saddleback.storage.work_folder import TRACE, abandon_work, begin_work, finish_work, work_folder
 from saddleback.targets import load_target, origin_of
 from saddleback.zoo.instance import Instance
@@ -164,32 +163,33 @@ def carry_out(
     place = None if output.place is None else check_place(output.place, instance.problem, force=output.force)
     origin = origin_of(source, settings) if place is not None else None
     listeners = [make_callback(text) for text in output.callbacks]
-    samples = None
-    if place is not None and origin is not None:
-        samples = begin_work(place, "solve", target, list(origin.settings), options)
-        listeners.append(JSONLines(work_folder(place) / TRACE))
-    given = {name: value for name, value in budget.items() if name != "from"}
-    try:
-        with (
-            resumable(place),
-            display() as progress,
-            _store(instance, budget.get("from"), parts) as store,
-            drawing.executor(instance, samples, progress) as executor,
-        ):
-            solution = solve_problem(
-                instance.problem,
-                instance.simulator,
-                **given,
-                **parts,
-                store=store,
-                executor=executor,
-                progress=progress,
-                callbacks=[progress.notice, *listeners],
-            )
-    except InputError as fault:
-        if place is not None:
-            abandon_work(place)
-        raise _in_all(fault, budget) from None
+    with samples_for(instance, budget, parts) as store:
+        seed = parts["seed"]
+        if store is not None:
+            budget = {**budget, "from_sha256": pinned(store, budget)}
+            seed = _certificate_seed(instance, budget, parts)
+        samples = None
+        if place is not None and origin is not None:
+            asked = {"budget": budget, "parts": parts}
+            samples = begin_work(place, "solve", target, list(origin.settings), asked)
+            listeners.append(JSONLines(work_folder(place) / TRACE))
+        given = {name: value for name, value in budget.items() if name not in ("from", "from_sha256")}
+        try:
+            with resumable(place), display() as progress, drawing.executor(instance, samples, progress) as executor:
+                solution = solve_problem(
+                    instance.problem,
+                    instance.simulator,
+                    **given,
+                    **{**parts, "seed": seed},
+                    store=store,
+                    executor=executor,
+                    progress=progress,
+                    callbacks=[progress.notice, *listeners],
+                )
+        except InputError as fault:
+            if place is not None:
+                abandon_work(place)
+            raise _in_all(fault, budget) from None
     truth = _truth(instance, solution) if output.check else None
     try:
         if output.policy is not None and solution.mixture is not None:
@@ -198,8 +198,8 @@ def carry_out(
             Console(stderr=True).print(f"no policy to write to {output.policy}", markup=False)
         if place is not None and origin is not None:
             drawings = drawings_of(solution)
-            asked, trace = {**budget, **parts}, work_folder(place) / TRACE
-            save_run(place, solution, origin, asked, parts["seed"], force=output.force, drawings=drawings, trace=trace)
+            request, trace = {**budget, **parts}, work_folder(place) / TRACE
+            save_run(place, solution, origin, request, seed, force=output.force, drawings=drawings, trace=trace)
             finish_work(place)
     finally:  # a full disk must not cost the answer too
         if output.as_json:
@@ -222,20 +222,15 @@ def _stored(
     return {"from": str(folder.absolute()), "certificate": proof}
 
 
-@contextmanager
-def _store(instance: Instance, folder: str | None, parts: dict[str, Any]) -> Iterator[SampleStore | None]:
-    """The samples in a folder, once it is sure that they are samples of this problem."""
-    if folder is None:
-        yield None
-        return
-    choices = Choices(parts["solver"], parts["evaluator"], parts["design"], parts["buffers"], mode=parts["mode"])
-    with open_samples(Path(folder)) as store:
-        problem, _, _, _, designer = parts_of(instance.problem, choices)
-        fields = {"coreset": coreset_of(designer.design(problem)), "seed": store.fingerprint.get("seed")}
-        require_same(
-            store.folder, store.fingerprint, {**fingerprint_of(instance.problem, instance.simulator), **fields}
-        )
-        yield store
+def _certificate_seed(instance: Instance, budget: dict[str, Any], parts: dict[str, Any]) -> int:
+    """A seed of this request's own: whoever asks stored samples again may ask because of the first certificate.
+
+    With the streams of the first certificate the second question would depend on the samples that are to answer it.
+    """
+    require(parts["seed"] >= 0, "--seed", "must not be negative", parts["seed"], "use 0, 1, 2 …")
+    asked = {name: value for name, value in budget.items() if name != "from"}  # the folder may be moved
+    text = json.dumps([asked, parts, problem_fields(instance.problem)], sort_keys=True)
+    return derived_seed(parts["seed"], int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]))
 
 
 def _split(samples: int | None, certificate: int | None, most: int | None) -> dict[str, Any]:
@@ -274,6 +269,8 @@ def _in_all(fault: InputError, budget: dict[str, Any]) -> InputError:
     if "max_samples" in budget:
         most = f"{fault.value}, with {budget['max_samples']:,} in all"
         return InputError("--max-samples", fault.rule, most, "raise it, or use fewer features")
+    if "samples" not in budget:  # those that are stored suffice: these are the certificate's
+        return InputError("--certificate-samples", fault.rule, fault.value, fault.remedy)
     share = f"{budget['samples']:,} of {budget['samples'] + budget['certificate']:,} are for the solve"
     return InputError("samples", fault.rule, f"{fault.value} ({share})", fault.remedy)
 

@@ -4,9 +4,10 @@
     different seeds   keys (seed, stream, pair, block) are disjoint, so the samples are independent: a pair's blocks follow
                       one another by seed, then by number, and are numbered anew from 0
 
-A pool's fingerprint has the list of its seeds in the place of the seed. It can be solved from and pooled again, but not
-continued: continue one of its parts and pool again. The result depends on the parts alone, not on their order, and an
-interrupted pooling is simply repeated.
+A pool's fingerprint has the list of its seeds in the place of the seed, and the content hashes of its ``parts``: a block's
+number depends on how many blocks come before it, so a pool of parts that have grown is another pool, in a new folder. It
+can be solved from and pooled again, but not continued: continue one of its parts and pool again. The result depends on the
+parts alone, not on their order, and an interrupted pooling is simply repeated.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ from saddleback.storage.layout import Rows
 from saddleback.storage.sample_store import SampleStore
 from saddleback.storage.store_header import require_same
 
+PARTS = "parts"
+"""The field of a pool's fingerprint that says what was pooled."""
+
 
 class _Part(NamedTuple):
     """A block of a pool: its number there, and where it comes from."""
@@ -40,7 +44,7 @@ def pool(sources: Sequence[SampleStore], folder: str | os.PathLike[str]) -> Samp
     for other in sources[1:]:
         rule = f"must have the layout of {first.folder}, {first.layout}"
         require(other.layout == first.layout, str(other.folder), rule, other.layout, "draw it again with that layout")
-        require_same(first.folder, first.fingerprint, other.fingerprint, {"seed"})
+        require_same(first.folder, first.fingerprint, other.fingerprint, {"seed", PARTS})
     groups: dict[tuple[int, ...], list[SampleStore]] = defaultdict(list)
     for store in sources:
         groups[seeds_of(store)].append(store)
@@ -49,10 +53,20 @@ def pool(sources: Sequence[SampleStore], folder: str | os.PathLike[str]) -> Samp
         rule = "must be in one of the parts only, unless two parts have the same seeds"
         require(seed != following, f"seed {seed}", rule, "in several", "leave one of them out")
     one = len(groups) == 1
-    fingerprint: dict[str, Any] = {**first.fingerprint, "seed": first.fingerprint["seed"] if one else seeds}
+    fingerprint: dict[str, Any] = {name: x for name, x in first.fingerprint.items() if name != PARTS}
+    if one:
+        for store in sources[1:]:  # pools of the same seeds are the same only if their parts are
+            require_same(first.folder, first.fingerprint, store.fingerprint)
+        fingerprint = first.fingerprint
+    else:
+        fingerprint |= {"seed": seeds, PARTS: _contents(groups)}
+    held = _held(sources) if one else {}
     pooled = SampleStore.resume(folder, fingerprint, first.layout)
     try:
         if one:
+            for block in pooled.blocks():
+                rule = "must be a new folder, or one with nothing but samples of the parts"
+                require(block[:3] in held, str(folder), rule, block_name(block), "choose a new folder")
             for store in sources:
                 pooled.merge(store)
         else:
@@ -84,25 +98,41 @@ def _complete(pooled: SampleStore, groups: dict[tuple[int, ...], list[SampleStor
                 pooled.take(target, rows.copy())
 
 
+def _contents(groups: dict[tuple[int, ...], list[SampleStore]]) -> list[dict[str, Any]]:
+    """What the parts of each seed hold, by content hash."""
+    return [
+        {"seeds": list(seeds), "sha256": sorted({store.content_hash() for store in groups[seeds]})}
+        for seeds in sorted(groups)
+    ]
+
+
 def _numbered(groups: dict[tuple[int, ...], list[SampleStore]]) -> Iterator[tuple[Block, _Part]]:
     """Every block once, with its number in the pool."""
     used: dict[tuple[int, int], int] = defaultdict(int)
     for seeds in sorted(groups):
-        held: dict[Block, SampleStore] = {}
-        for store in groups[seeds]:
-            for block in store.blocks():
-                held.setdefault(block, store)
+        held = _held(groups[seeds])
         _agree(groups[seeds], held)
-        for block in sorted(held):
+        for block, store in sorted(held.values(), key=lambda found: found[0]):
             number = used[block.stream, block.pair]
             used[block.stream, block.pair] += 1
-            yield block, _Part(block._replace(block=number), held[block])
+            yield block, _Part(block._replace(block=number), store)
 
 
-def _agree(stores: Sequence[SampleStore], held: dict[Block, SampleStore]) -> None:
+def _held(stores: Sequence[SampleStore]) -> dict[tuple[int, ...], tuple[Block, SampleStore]]:
+    """Every block of stores with the same seed, by its key, and the first store that has it; it has one size in all."""
+    held: dict[tuple[int, ...], tuple[Block, SampleStore]] = {}
+    for store in stores:
+        for block in store.blocks():
+            first, other = held.setdefault(block[:3], (block, store))
+            rule = f"must have the {first.size:,} samples in {store.folder} that it has in {other.folder}"
+            require(first.size == block.size, block_name(block), rule, f"{block.size:,}", "leave one of the two out")
+    return held
+
+
+def _agree(stores: Sequence[SampleStore], held: dict[tuple[int, ...], tuple[Block, SampleStore]]) -> None:
     """Blocks that several parts with the same seed hold must be the same."""
     for store in stores[1:]:
-        theirs = {block: held[block] for block in store.blocks() if held[block] is not store}
+        theirs = {b: held[b[:3]][1] for b in store.blocks() if held[b[:3]][1] is not store}
         digests: dict[SampleStore, dict[Block, bytes]] = {}
         for block, rows in store.rows():
             if block not in theirs:

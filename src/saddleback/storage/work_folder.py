@@ -33,6 +33,7 @@ _OPTIONS: dict[str, Any] = {
             "epsilon?": "number",
             "max_samples?": "integer",
             "from?": "text",
+            "from_sha256?": "text",
         },
         "parts": {
             "feasibility": "text",
@@ -70,7 +71,7 @@ def begin_work(place: Path, verb: str, target: str, settings: list[str], options
     folder = work_folder(place)
     check_shape(dict(options), _OPTIONS[verb], "options", "give finite numbers of ordinary size")
     request = {"format": FORMAT, "verb": verb, "target": target, "settings": settings, "options": dict(options)}
-    if os.path.exists(folder):  # which is False for a name too long, where pathlib raises
+    if os.path.exists(folder) and not _is_empty(folder):  # False for a name too long, where pathlib raises
         found = load_work(place)
         for name, value in request.items():
             if found[name] != value:
@@ -82,7 +83,7 @@ def begin_work(place: Path, verb: str, target: str, settings: list[str], options
                 )
         return folder / SAMPLES
     try:
-        os.makedirs(folder)
+        os.makedirs(folder, exist_ok=True)
         write_json(folder / REQUEST, request)
         sync_folder(folder.parent)
     except OSError as error:
@@ -114,7 +115,11 @@ def finish_work(place: Path) -> None:
         if (folder / SAMPLES).is_dir() and not (place / SAMPLES).exists():
             os.rename(folder / SAMPLES, place / SAMPLES)
             sync_folder(place)
-        shutil.rmtree(folder)
+        for path in folder.iterdir():
+            if path.name != REQUEST:  # the last to go: while it is there it is known which run this was
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        (folder / REQUEST).unlink(missing_ok=True)
+        folder.rmdir()
         sync_folder(place.parent)
     except OSError as error:
         raise StorageError(f"`{folder}` could not be put away: {error}; the run itself is written.") from error
@@ -125,3 +130,13 @@ def abandon_work(place: Path) -> None:
     folder = work_folder(place)
     if folder.is_dir() and not any((folder / SAMPLES).glob("*/*.npy")):
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def nothing_left(place: Path) -> bool:
+    """Whether the work folder holds no samples while the run's folder does: it has been put away, all but the folder."""
+    folder = work_folder(place)
+    return _is_empty(folder) or (not (folder / SAMPLES).exists() and (place / SAMPLES).is_dir())
+
+
+def _is_empty(folder: Path) -> bool:
+    return os.path.isdir(folder) and not os.listdir(folder)
