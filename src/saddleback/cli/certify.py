@@ -38,8 +38,8 @@ def certify(
 ) -> None:
     """Prove again, from new simulator calls, how good a stored policy is; or --recheck the stored proof without any."""
     stored = load_run(run)
-    # The stored numbers check themselves: a problem that a stranger names need not be built for that.
-    instance = None if recheck_only and problem is None else load_run_target(stored, problem)
+    unnamed = recheck_only and stored.target.endswith(".toml") and problem is None
+    instance = None if unnamed else load_run_target(stored, problem)
     if instance is not None and stored.mixture is not None and instance.problem.features is not None:
         stored = dataclasses.replace(stored, mixture=with_features(stored.mixture, instance.problem.features))
     if recheck_only or instance is None:
