@@ -135,7 +135,9 @@ def main(names: list[str]) -> None:
     with mpl.rc_context(STYLE):
         for name in names or BY_NAME:
             if name == "mountain-car":
-                control(name, 3000, ("position", "velocity"), ("push left", "coast", "push right"))
+                from mountain_car import picture
+
+                picture()
             elif name == "pendulum":
                 control(name, 3000, ("angle from upright", "angular velocity"), ("−2 N m", "0", "2 N m"))
             else:

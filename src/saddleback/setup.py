@@ -32,7 +32,10 @@ from saddleback.simulator import GenerativeModel, Sampler, Stream, generator
 from saddleback.solvers.plug_in import fixed_point
 from saddleback.spaces import Array
 
-_TABLE_STATES = 200_000  # finite problems up to this size keep policies as action tables, so that equal ones are merged
+_TABLE_STATES = (
+    200_000  # finite problems up to this size keep policies as action tables, so that equal ones are merged,
+)
+_TABLE_PAIRS = 1 << 27  # unless their actions cannot be listed
 
 
 @dataclass(frozen=True)
@@ -259,7 +262,8 @@ def _check_memory(
 def canonical(problem: CMDP, policy: Policy) -> Policy:
     """Small finite problems keep tables: two θ's with the same actions are one policy."""
     S = problem.num_states
-    if S is not None and S <= _TABLE_STATES and isinstance(policy, GreedyPolicy):
+    listed = S is not None and S <= _TABLE_STATES and S * problem.num_actions <= _TABLE_PAIRS
+    if S is not None and listed and isinstance(policy, GreedyPolicy):
         return as_table(policy, S)
     return policy
 

@@ -110,7 +110,6 @@ def test_infeasible_adds_max_slack(run, tmp_path):
         (["solve", "garnet", "--iterations", "0"], "iterations"),
         (["solve", "garnet", "--out", "no/such/run"], "--out` must lie in an existing folder"),
         (["solve", "garnet", "--force"], "--force` must go with --out"),
-        (["solve", "hard-instance", "--set", "dim=40", "--out", "run"], "`memory` must hold the run"),
         (["frontier", "garnet", "--seed", "-1"], "seed"),
         (["plan", "garnet", "--epsilon", "1", "--seed", "-1"], "seed"),
         (["plan", "garnet"], "--epsilon"),

@@ -33,6 +33,7 @@ def command(view: View) -> str:
         words += ["--set", setting]
     spent, proof = request.pop("samples", None), request.pop("certificate", None)
     folder = request.pop("from", None)
+    request.pop("from_sha256", None)
     if folder is not None:
         words += ["--from", str(folder)]
         words += [] if proof is None else ["--certificate-samples", str(proof)]
