@@ -25,10 +25,11 @@ from saddleback import solve
 from saddleback.choices import Choices, Mode
 from saddleback.errors import SaddlebackError
 from saddleback.evaluators import BY_NAME as ALL_EVALUATORS
+from saddleback.evaluators import INTERACTIVE
 from saddleback.setup import Prepared, prepare
 from saddleback.simulator import Sampler
 from saddleback.solvers import BY_NAME as ALL_SOLVERS
-from saddleback.solvers import TABULAR
+from saddleback.solvers import EXTRAS, TABULAR
 from saddleback.solvers.gss_stopping import GSSStopping
 from studies.measuring import Curve, signed
 from studies.panels import LAST, Figures, Panel, by_title, compact
@@ -39,8 +40,8 @@ QUESTION = (
     "How fast does the true error fall with the number of samples, for every evaluator and every solver on tables and on "
     "linear problems, and for whole constrained solves? The paper's rates are all of the form ε ∝ 1/√samples: exponent −1/2."
 )
-EVALUATORS: dict[str, Any] = ALL_EVALUATORS
-SOLVERS: dict[str, Any] = ALL_SOLVERS
+EVALUATORS: dict[str, Any] = {name: part for name, part in ALL_EVALUATORS.items() if name not in INTERACTIVE}
+SOLVERS: dict[str, Any] = {name: part for name, part in ALL_SOLVERS.items() if name not in EXTRAS}
 CAPPED = " (T ≤ 200)"
 PAPER = -0.5
 Say = Callable[[str], None]

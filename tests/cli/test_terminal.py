@@ -63,7 +63,7 @@ def test_bars_then_ctrl_c_then_resume_ends_as_the_unbroken_run(unbroken: Path, t
     child = terminal(*SOLVE, "--out", place)
     child.expect("samples to (solve|evaluate|certify)")
     child.sendintr()
-    text = everything(child)
+    text = first = everything(child)
     assert child.exitstatus == 130
     assert "interrupted; what was drawn is kept." in text
     assert f"saddleback resume {place}" in " ".join(text.split())
@@ -73,9 +73,8 @@ def test_bars_then_ctrl_c_then_resume_ends_as_the_unbroken_run(unbroken: Path, t
     assert again.exitstatus == 0
     for label in ("samples to evaluate", "samples to certify", "dual iterations"):
         assert label in text, label
-    assert re.search(
-        r"samples to certify.*?[\d,]+/[\d,]+ +[\d,]+/s +[0-9]+:[0-9]{2}:[0-9]{2}", text
-    )  # done, rate, time left
+    shown = r"(samples|rollouts) to \w+.*?[\d,]+/[\d,]+ +[\d,]+/s +[0-9]+:[0-9]{2}:[0-9]{2}"  # done, rate, time left
+    assert re.search(shown, first + text)
     assert re.search(r"dual iterations.*?\d+/\d+.*?gap [\d.e+-]+", text)
     assert "What is proved, with 95 % confidence" in text
     assert contents(place) == contents(unbroken)

@@ -1,5 +1,6 @@
 """Designs asked of a problem: the registered names, the candidates, and what is refused."""
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
@@ -111,8 +112,10 @@ def test_a_pool_of_candidates_makes_an_incomplete_design():
         design = rule.design(continuous(pool))
         assert not design.complete and design.rank == 4
         assert all(np.any(np.all(s == pool[0], axis=1)) for s in design.states)
-    with pytest.raises(InputError, match="`candidates` must be given for a continuous state space"):
-        FrankWolfe().design(continuous(None))
+    assert not FrankWolfe().design(continuous(None)).complete  # points that fill the box
+    unbounded = dataclasses.replace(continuous(pool), states=BoxStates(np.array([-np.inf]), np.array([np.inf])))
+    with pytest.raises(InputError, match="`candidates` must be given for a state space without bounds"):
+        FrankWolfe().design(dataclasses.replace(unbounded, candidates=None))
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def command(*arguments: Any) -> subprocess.CompletedProcess[str]:
 def test_a_full_disk_keeps_what_was_there_and_the_run_goes_on(tmp_path: Path) -> None:
     """A real one. The run stops with one message; with room again it ends with the bits of an undisturbed one."""
     asked = ["solve", "random-linear", "--samples", "600000", "--json"]
-    with small_disk(tmp_path / "disk", "1200k") as mounted:
+    with small_disk(tmp_path / "disk", "400k") as mounted:
         if not mounted:
             pytest.skip("no right to mount a file system; tests/storage/test_disk_faults.py fails every operation")
         place = tmp_path / "disk" / "run"

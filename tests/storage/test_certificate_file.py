@@ -22,11 +22,14 @@ PAGE = (Path(__file__).parents[2] / "docs" / "certificate.md").read_text()
 
 
 def solutions() -> dict[str, Solution]:
-    """One of each kind: a table, a linear problem, and an infeasible one."""
+    """One of each kind: a table, a linear problem, one whose design rests on a pool, and an infeasible one."""
     table = random_table(1)
     linear = zoo.make("random-linear", states=20, dim=3)
     hopeless = dataclasses.replace(table, thresholds=np.array([4.9]))
+    pool = tuple(x[:40] for x in linear.problem.pairs())
+    pooled = dataclasses.replace(linear.problem, candidates=pool)
     return {
+        "pool": solve(pooled, linear.simulator, samples=10_000, certificate=10_000),
         "table": solve(table.problem(), table.simulator(), samples=10_000, certificate=10_000),
         "linear": solve(linear.problem, linear.simulator, samples=10_000, certificate=10_000),
         "infeasible": solve(hopeless.problem(), hopeless.simulator(), samples=20_000, certificate=20_000),
@@ -71,7 +74,7 @@ def test_every_field_is_documented_once() -> None:
     real = set().union(*(fields(file_of(s)) for s in SOLUTIONS.values()))
     empty = {"remarks", "by_start", "linearity.failures"} & real  # lists that happened to be empty somewhere
     assert set(names) - real <= {"remarks[]", "linearity.failures[]"}
-    assert real - set(names) <= empty | {"linear", "linearity"}  # null where nothing is assumed
+    assert real - set(names) <= empty | {"linear", "linearity", "leverage"}  # null where nothing is assumed
     assert set(names) == shape_fields(SHAPE)
 
 
