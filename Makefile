@@ -35,7 +35,7 @@ lint: $(VENV)/test
 	$(BIN)/mypy
 
 test: lint
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not study"
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -m "not study"
 
 $(VENV)/study: $(VENV)/test
 	$(INSTALL) -e ".[test,study]"

@@ -71,7 +71,8 @@ def test_ends_are_ordered_within_range_and_move_with_the_units(
     y = np.array(x)
     low, high = BY_NAME[method](y, 0.0, 1.0, delta)
     assert -1e-12 <= low <= high <= 1 + 1e-12
-    assert low <= y.mean() + 1e-9 and high >= y.mean() - 1e-9
+    if method != "betting":  # bets are made in order: what comes first may rule out the mean of all, at a large δ
+        assert low <= y.mean() + 1e-9 and high >= y.mean() - 1e-9
     moved = BY_NAME[method](scale * y + shift, shift, scale + shift, delta)
     np.testing.assert_allclose(moved, (scale * low + shift, scale * high + shift), rtol=0, atol=1e-4 * scale)
 
