@@ -274,7 +274,7 @@ class CMDP:
                 s, a = bad[0]
                 raise InputError(f"{name}[{s}, {a}]", "must be finite", values[s, a], "remove NaN and infinities")
             low, high = map(float, declared) if declared else (float(values.min()), float(values.max()))
-            if low == high:
+            if declared is None and low == high:
                 high = low + 1.0  # a constant signal: any span does
         require(
             bool(np.isfinite(low) and np.isfinite(high) and low < high),
