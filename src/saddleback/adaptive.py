@@ -30,6 +30,7 @@ from saddleback.certify.bound import hidden_by_starts
 from saddleback.errors import InputError, require
 from saddleback.memory import check, predict_run
 from saddleback.problem import CMDP
+from saddleback.rounding import rounded
 from saddleback.simulator import GenerativeModel, derived_seed
 from saddleback.solution import Solution, Status
 from saddleback.steering import Feasibility
@@ -125,7 +126,7 @@ def solve_to_accuracy(
             if rounds[-1].error <= epsilon:
                 return _met(rounds, simulator.num_queries - before, epsilon, delta)
         left = max_samples - (simulator.num_queries - before)
-        wanted = math.ceil(size * _growth(rounds, epsilon))
+        wanted = math.ceil(size * float(rounded(_growth(rounds, epsilon), 3)))
         size = min(wanted, (left + size) // 2)  # the buffers grow by size − what they hold; the certificate takes size
         if size < _LEAST_GROWTH * rounds[-1].size and size < wanted:
             calls = f"{max_samples:,} simulator calls"

@@ -21,6 +21,7 @@ from saddleback.errors import NumericalError, require
 from saddleback.evaluators import LSTD
 from saddleback.oracles import Solver
 from saddleback.problem import CMDP
+from saddleback.rounding import PLAN_DIGITS, TIE, on_grid, rounded
 
 _UNFOCUSED = 1 / 3
 
@@ -50,7 +51,7 @@ def batches_and_counts(
     if allocation == "equal" or N < 2:
         return T, np.full(c, N if literal else T * (N // T))
     T = min(T, max(1, total // (4 * c)))
-    return T, T * np.maximum(1, np.floor((total - c * T) * design.weights / T).astype(np.int64))
+    return T, T * np.maximum(1, np.floor((total - c * T) * rounded(design.weights) / T).astype(np.int64))
 
 
 def focused_counts(problem: CMDP, solver: Solver, buffer: Buffer, usual: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -61,9 +62,8 @@ def focused_counts(problem: CMDP, solver: Solver, buffer: Buffer, usual: NDArray
     try:
         for policy in solver.solve(problem, buffer, mixing):
             a, V = LSTD().influence_and_values(problem, buffer, policy)
-            mean = buffer.average(V)
-            spread = np.sqrt(np.maximum(buffer.average(V**2) - mean**2, 0.0))
-            pull = np.abs(a)[:, None] * spread
+            visits = np.where(np.abs(a) > TIE * np.abs(a).max(), np.abs(a), 0.0)  # the rest is rounding error
+            pull = visits[:, None] * np.sqrt(buffer.moments(V)[1])
             need = np.maximum(need, (pull / np.maximum(pull.sum(axis=0), 1e-300)).max(axis=1))
     except NumericalError:
         return usual
@@ -71,4 +71,5 @@ def focused_counts(problem: CMDP, solver: Solver, buffer: Buffer, usual: NDArray
         return usual
     total, c = int(usual.sum()), len(usual)
     shares = _UNFOCUSED * usual / total + (1 - _UNFOCUSED) * need / need.sum()
-    return 1 + np.floor((total - c) * shares).astype(np.int64)
+    shares = on_grid(shares, PLAN_DIGITS)
+    return 1 + np.floor((total - c) * shares / max(1.0, float(shares.sum()))).astype(np.int64)

@@ -23,6 +23,7 @@ from saddleback.certify.leverage import EXCESS as EXCESS
 from saddleback.choices import Designer
 from saddleback.design import Design, leverages
 from saddleback.problem import CMDP
+from saddleback.rounding import falling_order
 from saddleback.simulator import GenerativeModel, Stream, derived_seed
 from saddleback.spaces import Actions, Array, Features, States
 
@@ -92,7 +93,7 @@ def highest_leverages(features: Features, design: Design, states: States, most: 
         piece = states[first : first + step]
         found.append(leverages(features.all(piece).reshape(-1, features.dim), design.whitening))
     values = np.concatenate(found)
-    order = np.argsort(-values, kind="stable")[:most]
+    order = falling_order(values)[:most]
     return Highest(states[order // A], (order % A).astype(np.int64), values[order])
 
 

@@ -25,6 +25,7 @@ from saddleback.framework import Oracle
 from saddleback.oracles import Interval
 from saddleback.policy import Policy
 from saddleback.problem import CMDP
+from saddleback.rounding import first_largest
 from saddleback.spaces import Array
 
 _MOST_COLUMNS = 60
@@ -94,7 +95,7 @@ def estimate_slater(
     half = float(prices @ (limits.high - limits.low)[1:]) / 2
     upper = max(optimum(np.concatenate([[0.0], prices])) + half, float(prices @ limits.high[1:])) - float(prices @ b)
     rounding = 1e-9 * problem.horizon  # a threshold at the very edge of what is reachable counts as met
-    heaviest = columns[int(np.argmax(weights))][0]
+    heaviest = columns[int(first_largest(weights))][0]
     return Slater(
         float(slacks.min()), float(np.min(low)), upper, (slack + b).max(axis=0), slacks, heaviest, prices, rounding
     )

@@ -27,7 +27,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from saddleback.batches import ConsecutiveBatches, Parts
-from saddleback.buffer import COMPILED_PRODUCTS, Buffer, Samples, Value
+from saddleback.buffer import COMPILED_PRODUCTS, ROUNDING, Buffer, Samples, Value
 from saddleback.design import Design
 from saddleback.errors import InputError, require
 from saddleback.problem import CMDP
@@ -60,7 +60,7 @@ class Moments(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AtSamples:
-    """V at every sample, wherever it is: what takes the place of an array over the support. V² is ``** 2``."""
+    """V at every sample, wherever it is: what takes the place of an array over the support."""
 
     value: Parametric
     asking: Asking = field(repr=False)
@@ -81,16 +81,6 @@ class AtSamples:
         """The greatest V of each column."""
         return self.moments.high
 
-    def __pow__(self, power: int) -> Squares:
-        require(power == 2, "power", "must be 2: no other moments are taken where the samples are", power, "use V**2")
-        return Squares(self)
-
-
-class Squares(NamedTuple):
-    """V² at every sample."""
-
-    root: AtSamples
-
 
 class StreamedBuffer(Buffer):
     """A buffer to every solver and evaluator that asks for means; made by :func:`streamed_buffer` or :func:`ray_buffer`.
@@ -110,15 +100,22 @@ class StreamedBuffer(Buffer):
             return np.zeros((self.design.size, *value.shape[1:]))
         return self._means(Ask("expect", value, t))
 
-    def average(self, value: Value | AtSamples | Squares) -> Array:
+    def average(self, value: Value | AtSamples) -> Array:
         """P̂ V over all batches, ``(c,)`` or ``(c, k)``."""
         if isinstance(value, np.ndarray):
             raise _not_held("an array over the support", "give a value function by its parameters")
         if isinstance(value, AtSamples):
             return value.moments.mean
-        if isinstance(value, Squares):
-            return value.root.moments.square
         return self._means(Ask("average", value))
+
+    def moments(self, V: Array | AtSamples) -> tuple[Array, Array]:
+        """Mean and variance of V at the next states of every pair; V is what :meth:`at_support` gave."""
+        if not isinstance(V, AtSamples):
+            raise _not_held("an array over the support", "give a value function by its parameters")
+        seen = V.moments
+        variance = seen.square - seen.mean**2
+        largest = np.maximum(np.abs(seen.low), np.abs(seen.high))
+        return seen.mean, np.where(variance > ROUNDING * largest**2, variance, 0.0)
 
     def at_support(self, value: Value) -> Any:
         """V at the samples, as something of which ``average`` takes the mean and the mean of the squares."""

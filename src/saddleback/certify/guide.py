@@ -28,6 +28,7 @@ from saddleback.errors import InputError, require
 from saddleback.evaluators import LSTD
 from saddleback.policy import MixturePolicy
 from saddleback.problem import CMDP
+from saddleback.rounding import first_largest, rounded
 from saddleback.simulator import GenerativeModel, Stream
 from saddleback.spaces import Array
 
@@ -91,7 +92,7 @@ def share_of_rollouts(guide: Guide, samples: int, delta: float) -> int:
     a = float(_expected_deviations(guide).max()) * math.sqrt(2 * math.log(2 / delta) / half)
     b = draft.expected_excess / max(float(guide.sigma[0]), 1e-12)
     share = a ** (2 / 3) / (a ** (2 / 3) + b ** (2 / 3)) if a + b > 0 else 0.5
-    rolled = int(samples * min(0.8, max(0.25, share)))
+    rolled = int(samples * min(0.8, max(0.25, float(rounded(share, 4)))))
     return min(rolled, samples - _LEAST_PER_PAIR * guide.design.size)  # the bound needs some of every pair
 
 
@@ -152,9 +153,9 @@ def _expected_deviations(guide: Guide) -> Array:
     """Standard deviation of one rollout ``(1+m,)``: the spread of V̂ at the pairs that the heaviest member visits."""
     problem, buffer = guide.problem, guide.earlier[-1]
     assert guide.mixture is not None
-    member = guide.mixture.members[int(np.argmax(guide.mixture.weights))]
+    member = guide.mixture.members[int(first_largest(guide.mixture.weights))]
     a, V = LSTD().influence_and_values(problem, buffer, member)
-    variance = np.maximum(buffer.average(V**2) - buffer.average(V) ** 2, 0.0)
+    _, variance = buffer.moments(V)
     gamma = problem.gamma
     noise = (buffer.signal_noise(problem) + gamma * np.sqrt(variance)) ** 2
     step = (np.abs(a) @ noise) / max(float(np.abs(a).sum()), 1e-12)

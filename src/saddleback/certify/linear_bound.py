@@ -28,6 +28,7 @@ from saddleback.certify.bound import Bound, at_start, reward_widths
 from saddleback.certify.e_process import Bets, expected_width, stakes
 from saddleback.design import Design
 from saddleback.problem import CMDP
+from saddleback.rounding import rounded
 from saddleback.spaces import Array, States
 from saddleback.support import MaxDifference
 
@@ -74,7 +75,7 @@ def plan_linear(
             high = H  # states not seen yet may be worth more: only a cut at H raises no residual there
         spread = _spread(earlier, theta, low, high)
         share = (1 - _BY_SPREAD) * design.weights + _BY_SPREAD * spread**2 / np.sum(spread**2)
-        counts = np.maximum(2, (total * share).astype(np.int64))
+        counts = np.maximum(2, (total * rounded(share)).astype(np.int64))
         w = gamma * expected_width(spread, counts, goal, high - low) + noise * np.sqrt(2 * goal / counts)
         theta = _value_iteration(problem, design, earlier, box + w, near, theta)
     return LinearPlan(sigma, counts, theta, low, high, spread, estimate, H * design.lebesgue * float(w.max()))

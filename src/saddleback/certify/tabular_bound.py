@@ -38,6 +38,7 @@ from saddleback.certify.e_process import Bets, expected_width, stakes
 from saddleback.evaluators.markov_chain import EmpiricalChain
 from saddleback.policy import TabularPolicy
 from saddleback.problem import CMDP
+from saddleback.rounding import PLAN_DIGITS, first_largest, on_grid
 from saddleback.spaces import Array
 
 KIND = "all pairs"
@@ -77,16 +78,18 @@ def plan_tabular(
         w = gamma * expected_width(spread, n, goal, D) + noise * np.sqrt(2 * goal / n)
         V = _value_iteration(problem, earlier, box + w, V, _ROUGHLY)
         excess = at_start(problem, V[problem.start.states]) - base
-        best = min(best, (excess, n), key=lambda pair: pair[0])
+        if excess < best[0] - _ROUGHLY * 1e-3 * H:  # by more than rounding errors
+            best = (excess, n)
         Q = (box + w + gamma * earlier.average(V[earlier.support])).reshape(S, A)
-        chain = EmpiricalChain(problem, earlier, TabularPolicy.deterministic(Q.argmax(axis=1), A))
+        chain = EmpiricalChain(problem, earlier, TabularPolicy.deterministic(first_largest(Q, axis=1), A))
         visits = 0.6 * visits + 0.4 * chain.visits()
         slope = visits * ((gamma * spread + noise) * np.sqrt(goal / (2 * n)) + gamma * D * goal / n)  # −n ∂w/∂n, about
         if slope.sum() == 0:  # γ = 0 and known rewards: there is nothing to learn
             break
         n = np.sqrt(n * ((1 - _FLOOR) * total * slope / slope.sum() + _FLOOR * equal))
         n *= total / n.sum()
-    counts = np.maximum(1, best[1].astype(np.int64))
+    n = on_grid(best[1], PLAN_DIGITS)
+    counts = np.maximum(1, (n * min(1.0, total / n.sum())).astype(np.int64))
     return _frozen(problem, earlier, box, sigma, counts, goal, plain)
 
 
@@ -127,7 +130,7 @@ def _frozen(
         spread = _spread(earlier, V)
         w = gamma * expected_width(spread, counts, goal, min(H, float(np.ptp(V))))
         V = _value_iteration(problem, earlier, box + _OPTIMISM * w, V)
-    greedy = (box + gamma * earlier.average(V[earlier.support])).reshape(-1, A).argmax(axis=1)
+    greedy = first_largest((box + gamma * earlier.average(V[earlier.support])).reshape(-1, A), axis=1)
     widest = float(w.reshape(-1, A)[np.arange(len(greedy)), greedy].max())
     span = min(H, 1.2 * (float(np.ptp(V)) + (1 + _OPTIMISM) * H * widest))
     narrow = box + gamma * expected_width(_spread(earlier, plain), counts, goal, span)
@@ -168,6 +171,5 @@ def _value_iteration(
 
 def _spread(buffer: Buffer, V: Array) -> Array:
     """Standard deviation of V at the next states of each pair; a pair whose samples agree gets half a dissenting one."""
-    v = V[buffer.support]
-    variance = np.maximum(buffer.average(v**2) - buffer.average(v) ** 2, 0.0)
+    _, variance = buffer.moments(V[buffer.support])
     return np.asarray(np.sqrt(variance + 0.5 * float(np.ptp(V)) ** 2 / buffer.counts))

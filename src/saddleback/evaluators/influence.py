@@ -34,8 +34,7 @@ def interval_from_influence(
     confidence: float,
 ) -> Interval:
     """Limits for the true values; ``V`` is V̂ and ``drift`` V⁰ − V̂^T (None: no bias) on the support, ``(n, 1+m)``."""
-    mean = buffer.average(V)
-    variance = np.maximum(buffer.average(V**2) - mean**2, 0.0)
+    _, variance = buffer.moments(V)
     # A pair whose samples agree by chance gets the variance of half a dissenting sample, as in Laplace's rule.
     span = V.max(axis=0) - V.min(axis=0)
     variance += (0.5 / buffer.counts[:, None]) * span**2

@@ -9,6 +9,7 @@ import numpy as np
 
 from saddleback.errors import InputError
 from saddleback.policy import maximum_over_actions
+from saddleback.rounding import first_largest
 from saddleback.spaces import Actions, Array, States
 
 
@@ -54,4 +55,4 @@ class FeatureFunction:
 
     def argmax(self, states: States, theta: Array) -> Actions:
         """The first maximising action."""
-        return np.asarray(self.values(states, theta).argmax(axis=1), dtype=np.int64)
+        return first_largest(self.values(states, theta), axis=1)

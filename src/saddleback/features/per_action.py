@@ -17,6 +17,7 @@ from saddleback.errors import require
 from saddleback.features.settings import check_dimension, whole
 from saddleback.features.state import StateFeatures
 from saddleback.policy import maximum_over_actions
+from saddleback.rounding import first_largest
 from saddleback.spaces import Actions, Array, States
 
 _PIECE = 1 << 18  # numbers in a piece of ψ and of the values (2 MB)
@@ -79,7 +80,7 @@ class PerAction:
         """The first maximising action."""
         best = np.empty(len(states), dtype=np.int64)
         for piece, values in self._pieces(states, theta):
-            best[piece] = values.argmax(axis=1)
+            best[piece] = first_largest(values, axis=1)
         return best
 
     def held(self, states: States) -> PerAction:

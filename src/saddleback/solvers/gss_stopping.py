@@ -49,6 +49,7 @@ from saddleback.design import Design, regression, spanning_basis, weighted_desig
 from saddleback.errors import BudgetError, InputError, NumericalError, require
 from saddleback.policy import GreedyPolicy, Policy
 from saddleback.problem import CMDP
+from saddleback.rounding import first_largest
 from saddleback.simulator import Sampler
 from saddleback.solvers.gss import GSS, sampled_part
 from saddleback.spaces import Array, States
@@ -263,7 +264,7 @@ def certify(
     shape = (-1, problem.num_actions, len(sigma))
     q, D = (probes.phi @ w).reshape(shape), D.reshape(shape)
     up = np.clip(q + D, 0.0, H).max(axis=1)
-    low = np.take_along_axis(np.clip(q - D, 0.0, H), q.argmax(axis=1)[:, None], axis=1)[:, 0]  # at π = argmax q̂
+    low = np.take_along_axis(np.clip(q - D, 0.0, H), first_largest(q, axis=1)[:, None], axis=1)[:, 0]  # at π = argmax q̂
     at_start = problem.start.weights @ (up - low)[problem.start.states]  # ρ(up − low)
     return w, at_start + gamma * H * ((up - V).max(axis=0) - (low - V).min(axis=0))
 

@@ -19,6 +19,7 @@ import numpy as np
 from saddleback.buffer import Buffer
 from saddleback.policy import Policy, TabularPolicy, maximum_over_actions
 from saddleback.problem import CMDP
+from saddleback.rounding import first_largest
 from saddleback.spaces import Array
 
 
@@ -42,4 +43,4 @@ class TabularMDVI:
             Q_sum += box + problem.gamma * buffer.expect(t, V[buffer.support]).reshape(S, A, -1)  # Q̃^t
             previous, top = top, maximum_over_actions(Q_sum)
             V = top - previous  # V̂^{t+1}
-        return [TabularPolicy.deterministic(Q_sum[:, :, k].argmax(axis=1), A) for k in range(len(mixing))]
+        return [TabularPolicy.deterministic(first_largest(Q_sum[:, :, k], axis=1), A) for k in range(len(mixing))]

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from saddleback.rounding import first_largest, rounded
 from saddleback.simulators.table import Table
 from saddleback.spaces import Array
 
@@ -53,7 +54,7 @@ def optimum(P: scipy.sparse.csr_array, signal: Array, gamma: float) -> NDArray[n
         best = Q.max(axis=1)
         if gamma * H * np.ptp(best - V) <= accuracy:  # then V is V* up to a constant and to the accuracy
             return np.asarray((best[:, None] - Q <= 10 * accuracy).argmax(axis=1))
-        V = evaluate(P, signal[:, None], gamma, Q.argmax(axis=1))[:, 0] if S <= _DENSE else best
+        V = evaluate(P, signal[:, None], gamma, first_largest(Q, axis=1))[:, 0] if S <= _DENSE else best
 
 
 def midway(P: scipy.sparse.csr_array, reward: Array, constraints: Array, gamma: float, rho: Array) -> Array:
@@ -66,7 +67,7 @@ def midway(P: scipy.sparse.csr_array, reward: Array, constraints: Array, gamma: 
     signals = constraints.reshape(len(constraints), -1).T
     at_reward = rho @ evaluate(P, signals, gamma, optimum(P, reward.ravel(), gamma))
     at_sum = rho @ evaluate(P, signals, gamma, optimum(P, signals.sum(axis=1), gamma))
-    return np.asarray(np.minimum((at_reward + at_sum) / 2, at_sum))
+    return rounded(np.minimum((at_reward + at_sum) / 2, at_sum), 10)  # a threshold is part of the problem
 
 
 def landmarks(table: Table) -> dict[str, float]:

@@ -21,6 +21,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from saddleback.policy import maximum_over_actions
+from saddleback.rounding import first_largest
 from saddleback.spaces import Actions, Array, States
 
 _PIECE = 1 << 16
@@ -95,7 +96,7 @@ class Tents:
 
     def argmax(self, states: States, theta: Array) -> Actions:
         """The first maximising action."""
-        return np.concatenate([self.values(part, theta).argmax(axis=1) for part in _pieces(states)]).astype(np.int64)
+        return np.concatenate([first_largest(self.values(part, theta), axis=1) for part in _pieces(states)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +135,7 @@ class HeldTents:
 
     def argmax(self, states: States, theta: Array) -> Actions:
         """The first maximising action."""
-        return self.values(states, theta).argmax(axis=1).astype(np.int64)
+        return first_largest(self.values(states, theta), axis=1)
 
     def held(self, states: States) -> HeldTents:
         """Some of the positions."""

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from saddleback.errors import InputError, require
 from saddleback.policy import Policy
 from saddleback.problem import CMDP, Constraint, Start
+from saddleback.rounding import TIE
 from saddleback.simulator import GenerativeModel
 from saddleback.simulators.table import Table
 from saddleback.spaces import Actions, Array, FiniteStates, States
@@ -92,8 +93,9 @@ class HardFeatures:
     def argmax(self, states: States, theta: Array) -> Actions:
         """The first maximiser: a sign is + only where θ is positive, and a' = 1 only where that is better."""
         best = np.zeros(4, dtype=np.int64)
-        best[O] = int(theta[2] > theta[3])
-        best[S0] = np.sum((theta[5:] > 0).astype(np.int64) << np.arange(1, self.dim - 4))
+        tie = TIE * float(np.abs(theta).max())
+        best[O] = int(theta[2] > theta[3] + tie)
+        best[S0] = np.sum((theta[5:] > tie).astype(np.int64) << np.arange(1, self.dim - 4))
         return np.asarray(best[states])
 
 
