@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -38,15 +40,20 @@ def fresh_bound(instance: zoo.Instance, parts: Prepared, sigma: np.ndarray, samp
     return (tabular_bound if design.operator is None else linear_bound)(problem, fresh, plan, DELTA)
 
 
+@cache
+def prepared(name: str, samples: int) -> tuple[zoo.Instance, Prepared]:
+    """A problem of the zoo and what was drawn to learn it: the same for every mixture."""
+    instance = zoo.make(name)
+    return instance, prepare(instance.problem, instance.simulator, samples, 3, Choices())
+
+
 @pytest.mark.parametrize("name", ["wireless", "queue", "gridworld", "garnet", "random-linear"])
 @pytest.mark.parametrize("sigma", [(1.0, 0.0), (0.6, 0.4), (0.0, 1.0)])
 def test_above_the_truth_and_closer_with_more_samples(name: str, sigma: tuple[float, float]) -> None:
-    instance = zoo.make(name)
-    point = np.array(sigma)
-    truth = true_optimum(instance, point)
-    excess = []
+    point, excess = np.array(sigma), []
     for samples in (40_000, 640_000):
-        parts = prepare(instance.problem, instance.simulator, samples, 3, Choices())
+        instance, parts = prepared(name, samples)
+        truth = true_optimum(instance, point)
         bound = fresh_bound(instance, parts, point, samples, seed=4)
         assert bound.value >= truth - 1e-12 * instance.problem.horizon
         assert bound.samples <= samples + 2 * parts.design.size
