@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -315,14 +311,3 @@ def test_from_solve_to_act_over_continuous_states(run: Call, tmp_path: Path, mon
     assert run("certify", tmp_path / "run", "--recheck")[0] == 0
     assert run("certify", tmp_path / "run", "--seed", 9, "--samples", 20_000)[0] in (0, 4)
     assert counted.simulator.num_queries > 0
-
-
-def test_the_page_on_policies_runs(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "policies.md").read_text()
-    (commands,), blocks = re.findall(r"```sh\n(.*?)```", page, re.S), re.findall(r"```python\n(.*?)```", page, re.S)
-    (tmp_path / "script.py").write_text("\n".join(blocks) + "\nprint(int(action[0]), len(policy.weights))\n")
-    lines = [[sys.executable, "-m", *shlex.split(line)] for line in commands.splitlines()]
-    for command in [*lines, [sys.executable, "-W", "error", "script.py"]]:
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100)
-        assert done.returncode == 0, done.stderr
-    assert done.stdout.split()[1] == "2"

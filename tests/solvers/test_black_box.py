@@ -1,9 +1,6 @@
 """Other people's solvers in the solver's seat: the framework's answer is ours, whoever solved the unconstrained problems."""
 
-import importlib.util
-import re
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -409,20 +406,3 @@ def test_networks_on_continuous_states_are_certified():
     print(f"reward {found.value:.4f}, proved {low:.4f} to {high:.4f}, optimum {instance.known['value']:.4f}")
     assert low <= found.value <= high
     assert low <= instance.known["value"] <= low + 0.1
-
-
-# ---- the page ----------------------------------------------------------------------------------------------------------
-
-
-def test_the_page_says_what_its_code_prints(capsys):
-    """All of it where PyTorch is installed, else without the network."""
-    pytest.importorskip("quantecon", reason="the extra quantecon is not installed")
-    text = (Path(__file__).parents[2] / "docs" / "black_box.md").read_text()
-    names: dict = {}
-    blocks = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == text.count("```python") == 3
-    for code, printed in blocks:
-        if "StableBaselines" in code and importlib.util.find_spec("stable_baselines3") is None:
-            continue
-        exec(compile(code, "docs/black_box.md", "exec"), names)
-        assert capsys.readouterr().out == printed
