@@ -29,6 +29,7 @@ from saddleback.simulator import Draw, GenerativeModel
 from saddleback.simulators.table import Table
 from saddleback.solution import Solution
 from saddleback.solving import solve
+from saddleback.spaces import BoxStates
 from saddleback.storage.layout import Layout
 from saddleback.storage.pooling import pool
 from saddleback.storage.sample_store import SampleStore
@@ -74,7 +75,9 @@ def observed_case(name: str) -> Case:
     instance = make(name)
     known, table = instance.problem, instance.table
     assert table is not None
-    signals = np.stack([table.reward, *table.constraints], axis=-1)
+    signals = np.stack([table.reward, *table.constraints], axis=-1).round(
+        9
+    )  # those of some problems end in rounding errors
 
     def sample(states: Any, actions: Any, rng: np.random.Generator) -> Any:
         after = instance.simulator.sample(states, actions, rng).next_states
@@ -90,10 +93,21 @@ def observed_case(name: str) -> Case:
     return Case(problem, GenerativeModel(sample, known.states, signals.shape[-1]))
 
 
+def harder_case(case: Case, share: float) -> Case:
+    """The same problem with every threshold moved to be harder to meet, by a share of the signal's largest total."""
+    problem = case.problem
+    thresholds = problem.user_thresholds() + share * problem.horizon * problem.scale[1:]
+    constraints = [
+        dataclasses.replace(c, threshold=float(b), units="discounted")
+        for c, b in zip(problem.constraints, thresholds, strict=True)
+    ]
+    return Case(dataclasses.replace(problem, constraints=constraints), case.simulator)
+
+
 def sampled_start_case(name: str) -> Case:
     """A problem of the zoo over continuous states that starts anywhere in the middle of its box."""
     instance = make(name)
-    low, high = instance.problem.states.low, instance.problem.states.high
+    low, high = _box(instance.problem)
 
     def anywhere(number: int, rng: np.random.Generator) -> Any:
         return low + (high - low) * (0.4 + 0.2 * rng.random((number, len(low))))
@@ -130,9 +144,7 @@ class WatchedModel(GenerativeModel):
         super().__init__(inner._sample, inner.states, inner.num_signals)
         self._notebook = notebook
 
-    def sample(
-        self, states: Any, actions: Any, rng: np.random.Generator, key: tuple[int, ...] | None = None
-    ) -> Draw:
+    def sample(self, states: Any, actions: Any, rng: np.random.Generator, key: tuple[int, ...] | None = None) -> Draw:
         """One next state per pair."""
         drawn = super().sample(states, actions, rng, key)
         assert key is not None
@@ -206,29 +218,23 @@ def solved_from_store(
             stack.enter_context(_filled(case, executor, seed + i, folder / f"part-{i}", each)) for i in range(parts)
         ]
         store = stores[0] if parts == 1 else stack.enter_context(pool(stores, folder / "pool"))
-        return _counted(case, notebook, lambda executor: _solve(case, seed, executor, {**settings, "store": store}), executor)
+        return _counted(
+            case, notebook, lambda executor: _solve(case, seed, executor, {**settings, "store": store}), executor
+        )
 
 
-def reused(case: Case, notebook: Notebook, seed: int, *, tightened: float, certificate: int, **settings: Any) -> Answer:
-    """A second solve from the samples of a first, with every threshold moved to be harder by a share of its range."""
-    problem, executor = case.problem, WatchedExecutor(notebook)
-    moved = problem.user_thresholds() + tightened * problem.horizon * problem.scale[1:]
-    constraints = [
-        dataclasses.replace(c, threshold=float(b), units="discounted")
-        for c, b in zip(problem.constraints, moved, strict=True)
-    ]
-    harder = dataclasses.replace(problem, constraints=constraints)
+def reused(case: Case, notebook: Notebook, seed: int, *, harder: float, certificate: int, **settings: Any) -> Answer:
+    """A second solve from the samples of a first, with thresholds that are harder to meet."""
+    problem, executor = harder_case(case, harder).problem, WatchedExecutor(notebook)
 
     def run(executor: Executor | None) -> Solution:
         first = _solve(case, seed, executor, settings)
-        return solve(harder, case.simulator, reuse=first, certificate=certificate, seed=seed, executor=executor)
+        return solve(problem, case.simulator, reuse=first, certificate=certificate, seed=seed, executor=executor)
 
     return _counted(case, notebook, run, executor)
 
 
-def trade_off(
-    case: Case, notebook: Notebook, seed: int, *, points: int, certificate: int, **settings: Any
-) -> Answer:
+def trade_off(case: Case, notebook: Notebook, seed: int, *, points: int, certificate: int, **settings: Any) -> Answer:
     """The frontier over the first constraint's threshold, with its proved band."""
     watched = dataclasses.replace(case, simulator=WatchedModel(notebook, case.simulator))
     curve = frontier(_solve(watched, seed, None, settings), None, points)
@@ -360,9 +366,14 @@ def _put_policy(answer: Answer, name: str, problem: CMDP, policy: Any) -> None:
 def _probe_states(problem: CMDP) -> Any:
     if problem.num_states is not None:
         return np.arange(problem.num_states)
-    low, high = problem.states.low, problem.states.high  # type: ignore[union-attr]
+    low, high = _box(problem)
     rng = np.random.Generator(np.random.Philox(2))
     return low + (high - low) * rng.random((_PROBE_STATES, len(low)))
+
+
+def _box(problem: CMDP) -> tuple[Any, Any]:
+    assert isinstance(problem.states, BoxStates)
+    return problem.states.low, problem.states.high
 
 
 def _put(values: dict[str, float], name: str, given: Any) -> None:

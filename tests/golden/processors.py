@@ -53,7 +53,8 @@ print("/".join(sorted(names)) or "unknown")
 def environments() -> dict[str, dict[str, str]]:
     """Names and settings of all processors that can be imitated here."""
     found = {
-        core: {**ONE_THREAD, "OPENBLAS_CORETYPE": core} for core in ("Haswell", "Nehalem", "Prescott", "Zen", "SkylakeX")
+        core: {**ONE_THREAD, "OPENBLAS_CORETYPE": core}
+        for core in ("Haswell", "Nehalem", "Prescott", "Zen", "SkylakeX")
     }
     found["Haswell, 2 threads"] = {**found["Haswell"], "OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}
     found["numba generic"] = {**found["Haswell"], "NUMBA_CPU_NAME": "generic"}
@@ -95,7 +96,9 @@ def print_table(records: dict[str, dict[str, Any]], limit: float) -> int:
     """Case by case: what the environments agree on; the number of cases where they do not."""
     base, *others = records
     width, failed = max(map(len, records[base])), 0
-    print(f"\n{'case':{width}}  {'calls':>8}  samples   actions   largest difference of a value, over {len(records)} environments")
+    print(
+        f"\n{'case':{width}}  {'calls':>8}  samples   actions   largest difference of a value, over {len(records)} environments"
+    )
     for name, entry in records[base].items():
         found = {other: difference(entry, records[other][name]) for other in others}
         largest = max((diff.largest for diff in found.values()), default=0.0)

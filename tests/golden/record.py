@@ -81,11 +81,13 @@ def _problem(name: str) -> calls.Case:
 def _solve(name: str, settings: dict[str, Any], notebook: Notebook, seed: int, folder: Path) -> Answer:
     share = FEWER_SAMPLES.get(name, 1.0)
     fewer = {word: int(share * settings[word]) for word in ("samples", "certificate") if word in settings}
-    return calls.solved(_problem(name), notebook, seed, **{**settings, **fewer})
+    return calls.solved(_problem(name), notebook, seed, **(settings | fewer))
 
 
-def _interactive(name: str, settings: dict[str, Any], notebook: Notebook, seed: int, folder: Path) -> Answer:
-    return calls.solved_interactively(_problem(name), notebook, seed, **settings)
+def _interactive(
+    parameters: dict[str, Any], settings: dict[str, Any], notebook: Notebook, seed: int, folder: Path
+) -> Answer:
+    return calls.solved_interactively(calls.zoo_case("random-linear", **parameters), notebook, seed, **settings)
 
 
 def _resumed(name: str, after: int, settings: dict[str, Any], notebook: Notebook, seed: int, folder: Path) -> Answer:
@@ -108,7 +110,7 @@ def _adaptive(name: str, notebook: Notebook, seed: int, folder: Path) -> Answer:
 
 
 def _reused(name: str, notebook: Notebook, seed: int, folder: Path) -> Answer:
-    return calls.reused(_problem(name), notebook, seed, tightened=0.002, certificate=20_000, samples=30_000)
+    return calls.reused(_problem(name), notebook, seed, harder=0.002, certificate=20_000, samples=30_000)
 
 
 def _frontier(name: str, notebook: Notebook, seed: int, folder: Path) -> Answer:
@@ -120,7 +122,9 @@ def _exact(name: str, method: str, notebook: Notebook, seed: int, folder: Path) 
     return calls.exact(_problem(name), method)
 
 
-def _special(make: Callable[[], calls.Case], settings: dict[str, Any], notebook: Notebook, seed: int, folder: Path) -> Answer:
+def _special(
+    make: Callable[[], calls.Case], settings: dict[str, Any], notebook: Notebook, seed: int, folder: Path
+) -> Answer:
     return calls.solved(make(), notebook, seed, **settings)
 
 
@@ -146,16 +150,16 @@ def _cases() -> dict[str, Run]:
         parts = PARTS_OF_TABLE if kind == "table" else PARTS_OF_LINEAR
         for part, chosen in parts.items():
             cases[f"{name}/{part}"] = partial(_solve, name, {"samples": 30_000, **chosen})
-    cases["random-linear/gss-stopping"] = partial(_interactive, "random-linear", {"samples": 60_000, "solver": "gss-stopping"})
-    cases["random-linear/rollouts"] = partial(
-        _interactive, "random-linear", {"samples": 60_000, "evaluator": "rollouts", "resolution": 5}
-    )
+    rollouts = {"samples": 60_000, "evaluator": "rollouts", "resolution": 5}
+    stopping = {"samples": 400_000, "solver": "gss-stopping", "resolution": 3}
+    cases["random-linear/rollouts"] = partial(_interactive, {}, rollouts)
+    cases["random-linear/gss-stopping"] = partial(_interactive, {"gamma": 0.5}, stopping)
     special: dict[str, Callable[[], calls.Case]] = {
         "queue-network/full-size": partial(calls.zoo_case, "queue-network"),
         "warehouse/full-size": partial(calls.zoo_case, "warehouse"),
         "garnet/two-constraints": partial(calls.zoo_case, "garnet", constraints=2),
         "random-linear/two-constraints": partial(calls.zoo_case, "random-linear", constraints=2),
-        "wireless/infeasible": partial(calls.zoo_case, "wireless", budget=0.0),
+        "garnet/infeasible": lambda: calls.harder_case(_problem("garnet"), 0.4),
         "inventory/observed": partial(calls.observed_case, "inventory"),
         "random-linear/observed": partial(calls.observed_case, "random-linear"),
         "linear-quadratic/sampled-start": partial(calls.sampled_start_case, "linear-quadratic"),
@@ -203,6 +207,12 @@ def record(names: Iterable[str], seed: int = SEED, times: bool = False) -> dict[
     return entries
 
 
+def as_text(entries: dict[str, Any]) -> str:
+    """JSON with one case a line."""
+    lines = [f"{json.dumps(name)}: {json.dumps(entry, sort_keys=True)}" for name, entry in sorted(entries.items())]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
 def main() -> None:
     """The program."""
     parser = argparse.ArgumentParser(description="Write the golden record.")
@@ -218,7 +228,7 @@ def main() -> None:
     if given.list:
         print("\n".join(names))
         return
-    text = json.dumps(record(names, given.seed, given.times), indent=1, sort_keys=True) + "\n"
+    text = as_text(record(names, given.seed, given.times))
     if given.out is None:
         print(text, end="")
     else:
