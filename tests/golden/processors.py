@@ -77,8 +77,15 @@ def probe(settings: dict[str, str]) -> tuple[bool, str]:
     if done.returncode < 0:
         return False, f"this processor cannot: stopped by signal {-done.returncode} (an instruction is missing)"
     if done.returncode > 0:
-        return False, f"cannot be imitated: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"
+        return False, f"cannot be imitated: {_message(done.stderr)}"
     return True, done.stdout.strip()
+
+
+def _message(stderr: str) -> str:
+    """What an exception said, in one line: its type and all that follows."""
+    lines = [line.strip() for line in stderr.strip().splitlines()]
+    errors = [number for number, line in enumerate(lines) if "Error" in line.partition(":")[0]]
+    return " ".join(lines[errors[-1] if errors else -1 :]) or "no message"
 
 
 def record_under(settings: dict[str, str], pattern: str, seed: int | None, out: Path) -> str | None:
@@ -89,7 +96,7 @@ def record_under(settings: dict[str, str], pattern: str, seed: int | None, out: 
         return None
     if done.returncode < 0:
         return f"stopped by signal {-done.returncode} (4 is a missing instruction)"
-    return (done.stderr.strip().splitlines() or ["no message"])[-1]
+    return _message(done.stderr)
 
 
 def print_table(records: dict[str, dict[str, Any]], limit: float) -> int:

@@ -101,7 +101,7 @@ def test_a_processor_that_cannot_be_imitated_is_named() -> None:
     runs, told = probe(ONE_THREAD)
     assert runs and told
     runs, told = probe({**ONE_THREAD, "NPY_DISABLE_CPU_FEATURES": "X86_V2 SSE SSE2 SSE3 NEON ASIMD"})
-    assert not runs and told.startswith("cannot be imitated: ") and len(told) > 30
+    assert not runs and re.match("cannot be imitated: .*Error: .*NPY_DISABLE_CPU_FEATURES", told)
 
 
 def test_notes_do_not_depend_on_the_order() -> None:
