@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saddleback.errors import NumericalError
-from saddleback.rounding import VALUE_DIGITS, first_largest, on_grid, rounded
+from saddleback.rounding import PRICE_DIGITS, first_largest, on_grid, rounded
 from saddleback.spaces import Array
 
 
@@ -42,7 +42,7 @@ def solve_master(columns: Array, target: Array) -> Master | None:
     weights = np.zeros(len(columns))
     weights[first] = np.maximum(answer.x, 0.0)
     weights /= weights.sum()
-    prices = rounded(np.maximum(-answer.ineqlin.marginals, 0.0), VALUE_DIGITS)
+    prices = rounded(np.maximum(-answer.ineqlin.marginals, 0.0), PRICE_DIGITS)
     return Master(weights, float(weights @ columns[:, 0]), prices)
 
 
@@ -70,7 +70,7 @@ def matrix_game(payoff: Array) -> tuple[Array, Array, float]:
         raise NumericalError("the matrix game between policies and constraints was not solved.")
     prices = np.maximum(-answer.ineqlin.marginals, 0.0)
     weights = np.maximum(answer.x[:k], 0.0)
-    return weights / weights.sum(), rounded(prices / prices.sum(), VALUE_DIGITS), float(answer.x[k])
+    return weights / weights.sum(), rounded(prices / prices.sum(), PRICE_DIGITS), float(answer.x[k])
 
 
 def _hull_master(columns: Array, b: float) -> Master | None:
@@ -96,7 +96,7 @@ def _hull_master(columns: Array, b: float) -> Master | None:
     w = min(max(float((b - exact_c[i0]) / (exact_c[j0] - exact_c[i0])), 0.0), 1.0)
     weights[i0], weights[j0] = 1.0 - w, w
     price = max(0.0, float((exact_r[i0] - exact_r[j0]) / (exact_c[j0] - exact_c[i0])))
-    return Master(weights, float(weights @ exact_r), rounded([price], VALUE_DIGITS))
+    return Master(weights, float(weights @ exact_r), rounded([price], PRICE_DIGITS))
 
 
 def _linprog(cost: Array, **program: Any) -> Any | None:

@@ -29,6 +29,9 @@ PLAN_DIGITS = 6
 VALUE_DIGITS = 9
 """Significant digits of estimated values that a master program compares."""
 
+PRICE_DIGITS = 12
+"""Significant digits of multipliers: whether a price was asked about before is a question of equality."""
+
 
 def rounded(values: Any, digits: int = PLAN_DIGITS) -> Array:
     """Every entry to so many significant digits of its own; zeros, infinities and NaN stay."""

@@ -24,12 +24,14 @@ from saddleback.framework import run
 from saddleback.oracles import simplex_point
 from saddleback.policy import MixturePolicy
 from saddleback.problem import CMDP
+from saddleback.rounding import on_grid
 from saddleback.setup import Prepared
 from saddleback.simulator import GenerativeModel
 from saddleback.solution import Solution
 from saddleback.spaces import Array
 
 _AT_ONCE = 16
+_STRAIGHT = 1e-6  # relative to the products that are compared
 _MOST_ROUNDS = 60
 _MOST_POINTS = 10_000
 
@@ -83,7 +85,7 @@ class Frontier:
     def breakpoints(self) -> list[tuple[float, float]]:
         """The vertices (constraint value, reward) of F̂ known so far, in the user's units, for a single constraint."""
         columns = self._columns()
-        hull = _upper_hull(columns[:, [1 + self.constraint, 0]])
+        hull = _upper_hull(on_grid(columns[:, [1 + self.constraint, 0]]))
         top = max(
             range(len(hull)), key=lambda k: (columns[hull[k], 0], k)
         )  # F̂ never rises: it starts at the best reward
@@ -285,4 +287,6 @@ def _upper_hull(points: Array) -> list[int]:
 
 
 def _left_of(a: Array, b: Array, c: Array) -> bool:
-    return bool((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]) >= 0)
+    """Whether b lies on or below the line from a to c, which up to rounding counts as on it."""
+    one, other = (b[0] - a[0]) * (c[1] - a[1]), (b[1] - a[1]) * (c[0] - a[0])
+    return bool(one - other >= -_STRAIGHT * max(abs(one), abs(other)))

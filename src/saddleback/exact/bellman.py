@@ -168,7 +168,7 @@ class Model:
         best = maximum_over_actions(Q)
         better = np.flatnonzero(best - Q[np.arange(S), actions] > tie)
         chosen = actions.copy()
-        chosen[better] = Q[better].argmax(axis=1)
+        chosen[better] = (Q[better] >= best[better, None] - tie).argmax(axis=1)
         change = best - V
         return Greedy(best, chosen, float(change.min()), float(change.max()))
 

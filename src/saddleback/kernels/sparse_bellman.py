@@ -33,7 +33,7 @@ def greedy(
     low, high = np.inf, -np.inf
     at = indptr[0]
     for s in range(S):
-        top, arg, kept = -np.inf, 0, -np.inf
+        top, lead, arg, kept = -np.inf, -np.inf, 0, -np.inf
         for a in range(A):
             row = s * A + a
             end = indptr[row + 1]
@@ -42,8 +42,9 @@ def greedy(
                 total += data[j] * V[indices[j]]
             at = end
             Q = box[row] + gamma * total
-            if top < Q:
-                top, arg = Q, a
+            top = max(top, Q)
+            if lead + tie < Q:  # of actions that are equal up to rounding the first
+                lead, arg = Q, a
             if a == actions[s]:
                 kept = Q
         best[s] = top
