@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 
 from saddleback import optimal_design, zoo
 from saddleback.exact import solve_exactly
-from saddleback.theory import Plan, comparison, guaranteed_epsilon, plan, tabular_evaluation_error, tabular_solver_error
+from saddleback.theory import (
+    Plan,
+    comparison,
+    guaranteed_epsilon,
+    plan,
+    tabular_evaluation_error,
+    tabular_solver_error,
+)
 
 EXAMPLES = [
     (5, 5, 0.5, 1, "relaxed"),

@@ -15,9 +15,9 @@ import pytest
 from printed import differences
 from saddleback import frontier, solve, zoo
 from saddleback.errors import InputError
-from saddleback.plots import PANELS
-from saddleback.solution import Solution
-from saddleback.tradeoff import Frontier
+from saddleback.reports.plots import PANELS
+from saddleback.runs.solution import Solution
+from saddleback.solving.frontier import Frontier
 
 pytest.importorskip("matplotlib", reason="an extra: pip install 'saddleback[plots]'")
 from matplotlib.figure import Figure

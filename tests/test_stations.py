@@ -202,8 +202,8 @@ def test_the_figures_beside_those_of_the_first_tree() -> None:
 BAD = [
     ("problem.cmdp", "from saddleback.simulators.table import Table", "does not need"),  # to the right
     ("problem.cmdp", "def f():\n    from saddleback.runs import run_folder", "problem.cmdp:2 imports runs"),
-    ("files.npz", "if TYPE_CHECKING:\n    from saddleback.problem.cmdp import CMDP", "does not need"),
-    ("files.npz", "importlib.import_module('saddleback.problem.cmdp')", "does not need"),
+    ("files.npz", "if TYPE_CHECKING:\n    from saddleback.problem.cmdp.cmdp import CMDP", "does not need"),
+    ("files.npz", "importlib.import_module('saddleback.problem.cmdp.cmdp')", "does not need"),
     ("certificates.prove", "from saddleback.exact import solve_exactly", "does not need"),
     ("certificates.prove", "from saddleback import instances", "does not need"),
     ("method.framework", "from saddleback.method.solvers import BY_NAME", "does not need"),

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from saddleback import cli, solve, zoo
-from saddleback.callbacks import BY_NAME, JSONLines, MLflow, TensorBoard, make
-from saddleback.callbacks.scalars import scalars
-from saddleback.cli.progress import LogLines
 from saddleback.errors import InputError, StorageError
-from saddleback.solution import Solution
-from saddleback.storage.run_folder import load_run
+from saddleback.reports.listeners import BY_NAME, JSONLines, MLflow, TensorBoard, make
+from saddleback.reports.listeners.scalars import scalars
+from saddleback.runs.run_folder import load_run
+from saddleback.runs.solution import Solution
+from saddleback.solving.progress import LogLines
 
 
 def told(**options: Any) -> tuple[Solution, list[dict[str, Any]]]:

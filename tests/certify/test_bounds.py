@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from saddleback import zoo
-from saddleback.buffer import Buffer, collect, cut
-from saddleback.certify.bound import Bound
-from saddleback.certify.linear_bound import linear_bound, plan_linear
-from saddleback.certify.tabular_bound import plan_tabular, tabular_bound
+from saddleback.certificates.bound import Bound
+from saddleback.certificates.linear_bound import linear_bound, plan_linear
+from saddleback.certificates.tabular_bound import plan_tabular, tabular_bound
 from saddleback.exact.values import best_policy
-from saddleback.setup import Choices, Prepared, prepare
-from saddleback.simulator import Stream
+from saddleback.sampling.buffer import Buffer, collect, cut
+from saddleback.simulators.generative_model import Stream
+from saddleback.solving.prepare import Choices, Prepared, prepare
 
 DELTA = 0.05
 

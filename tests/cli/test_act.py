@@ -12,15 +12,15 @@ from command_line import Call, read, rewrite
 
 import streamed_runs
 from saddleback import zoo
-from saddleback.episode import Episode
 from saddleback.features import FeatureFunction
-from saddleback.policy import GreedyPolicy, MixturePolicy, SoftmaxPolicy, TabularPolicy
-from saddleback.problem import CMDP, Constraint, Start
-from saddleback.simulator import GenerativeModel
-from saddleback.spaces import BoxStates
-from saddleback.storage import load_mixture, save_mixture
-from saddleback.storage.npz import write_arrays
-from saddleback.zoo.instance import Instance
+from saddleback.files.npz import write_arrays
+from saddleback.instances.instance import Instance
+from saddleback.problem.cmdp import CMDP, Constraint, Start
+from saddleback.problem.episode import Episode
+from saddleback.problem.policies import GreedyPolicy, MixturePolicy, SoftmaxPolicy, TabularPolicy
+from saddleback.problem.policy_file import load_mixture, save_mixture
+from saddleback.problem.spaces import BoxStates
+from saddleback.simulators.generative_model import GenerativeModel
 
 
 def answer(run: Call, *arguments: Any) -> Any:

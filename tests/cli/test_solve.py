@@ -12,7 +12,7 @@ from command_line import read, words
 from helpers import random_table
 from saddleback import load_mixture, save_table, zoo
 from saddleback.cli import solve as solve_verb
-from saddleback.targets import load_target
+from saddleback.runs.targets import load_target
 
 QUICK = ["--samples", "40000"]
 

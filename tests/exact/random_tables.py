@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from saddleback.exact import best_policy, policy_values
-from saddleback.policy import TabularPolicy
+from saddleback.problem.policies import TabularPolicy
 from saddleback.simulators.table import Table
 
 

@@ -17,24 +17,24 @@ from typing import Any
 import numpy as np
 from notes import Key, Notebook
 
-from saddleback.blocks import BlockSource, Executor, InOrder, blocks_for
-from saddleback.choices import Choices, parts_of
-from saddleback.durable import Durable
 from saddleback.exact import solve_by_columns, solve_exactly
-from saddleback.executors import Joblib
-from saddleback.fingerprint import fingerprint_of
-from saddleback.policy import MixturePolicy
-from saddleback.problem import CMDP, Constraint, Start
-from saddleback.simulator import Draw, GenerativeModel
+from saddleback.instances.zoo import BY_NAME, CONTINUOUS, make
+from saddleback.problem.cmdp import CMDP, Constraint, Start
+from saddleback.problem.policies import MixturePolicy
+from saddleback.problem.spaces import BoxStates
+from saddleback.runs.solution import Solution
+from saddleback.sampling.blocks import BlockSource, Executor, InOrder, blocks_for
+from saddleback.sampling.executors import Joblib
+from saddleback.sampling.executors.durable import Durable
+from saddleback.sampling.fingerprint import fingerprint_of
+from saddleback.sampling.store.layout import Layout
+from saddleback.sampling.store.pooling import pool
+from saddleback.sampling.store.sample_store import SampleStore
+from saddleback.simulators.generative_model import Draw, GenerativeModel
 from saddleback.simulators.table import Table
-from saddleback.solution import Solution
-from saddleback.solving import solve
-from saddleback.spaces import BoxStates
-from saddleback.storage.layout import Layout
-from saddleback.storage.pooling import pool
-from saddleback.storage.sample_store import SampleStore
-from saddleback.tradeoff import frontier
-from saddleback.zoo import BY_NAME, CONTINUOUS, make
+from saddleback.solving.choices import Choices, parts_of
+from saddleback.solving.frontier import frontier
+from saddleback.solving.solve import solve
 
 NAMES = tuple(BY_NAME)
 TABLES = tuple(name for name in BY_NAME if name not in CONTINUOUS)

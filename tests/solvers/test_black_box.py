@@ -6,21 +6,21 @@ import numpy as np
 import pytest
 
 from saddleback import solve, testing
-from saddleback.duals import ColumnGeneration
 from saddleback.errors import BudgetError, InputError, NumericalError
-from saddleback.evaluators.rollouts import Measured, Rollouts
 from saddleback.exact import best_policy, mixture_values, policy_values, solve_exactly, state_values
-from saddleback.framework import Oracle, run
-from saddleback.oracles import Evaluator, InteractiveEvaluator, InteractiveSolver, Solver
-from saddleback.policy import TabularPolicy
-from saddleback.problem import CMDP, Constraint, Start
-from saddleback.simulator import GenerativeModel, Sampler, Stream
-from saddleback.solution import Status
-from saddleback.solvers import EXTRAS, MDPSolver, QuantEcon, StableBaselines
-from saddleback.solvers._estimated import optimal_policy
-from saddleback.solvers.network_policy import NetworkPolicy, scaled
-from saddleback.spaces import BoxStates, FiniteStates
-from saddleback.zoo import make
+from saddleback.instances.zoo import make
+from saddleback.method.duals import ColumnGeneration
+from saddleback.method.evaluators.rollouts import Measured, Rollouts
+from saddleback.method.framework import Oracle, run
+from saddleback.method.oracles import Evaluator, InteractiveEvaluator, InteractiveSolver, Solver
+from saddleback.method.solvers import EXTRAS, MDPSolver, QuantEcon, StableBaselines
+from saddleback.method.solvers._estimated import optimal_policy
+from saddleback.method.solvers.network_policy import NetworkPolicy, scaled
+from saddleback.problem.cmdp import CMDP, Constraint, Start
+from saddleback.problem.policies import TabularPolicy
+from saddleback.problem.spaces import BoxStates, FiniteStates
+from saddleback.runs.solution import Status
+from saddleback.simulators.generative_model import GenerativeModel, Sampler, Stream
 
 TABLES = ["wireless", "queue", "gridworld", "routing", "maintenance", "river-swim", "garnet"]
 TIED = ["streaming", "inventory"]  # actions that are equally good on the solver's samples and not on the evaluator's

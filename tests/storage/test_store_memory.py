@@ -7,16 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-from saddleback.storage.sample_store import SHARD_BYTES
+from saddleback.sampling.store.sample_store import SHARD_BYTES
 
 PROGRAM = """
 import json, sys
 import numpy as np
-from saddleback.blocks import Block
-from saddleback.simulator import Draw
-from saddleback.spaces import FiniteStates
-from saddleback.storage.layout import Layout
-from saddleback.storage.sample_store import SampleStore
+from saddleback.sampling.blocks import Block
+from saddleback.simulators.generative_model import Draw
+from saddleback.problem.spaces import FiniteStates
+from saddleback.sampling.store.layout import Layout
+from saddleback.sampling.store.sample_store import SampleStore
 
 def peak():
     lines = open(sys.argv[2]).read().splitlines()

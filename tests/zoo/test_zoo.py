@@ -9,8 +9,8 @@ from zoo_checks import fit, most_slack, optimum
 
 from offenders import expect_none
 from saddleback.errors import InputError
-from saddleback.problem import CMDP
-from saddleback.zoo import BY_NAME, CONTINUOUS, Instance, describe, make
+from saddleback.instances.zoo import BY_NAME, CONTINUOUS, Instance, describe, make
+from saddleback.problem.cmdp import CMDP
 
 SMALL = {"random-linear": {"states": 40}}  # of the LP only: at 200 states a dense P keeps HiGHS busy for seconds
 DOCS = Path(__file__).parents[2] / "docs" / "zoo.md"

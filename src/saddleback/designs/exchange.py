@@ -29,13 +29,13 @@ from numbers import Integral, Real
 import numpy as np
 import scipy.linalg
 
-from saddleback.design import Design, orthonormalizing_map, weighted_design
 from saddleback.designs.candidates import candidate_features
+from saddleback.designs.design import Design, orthonormalizing_map, weighted_design
 from saddleback.designs.leverage import CHUNK, Optimum, Rows, all_leverages, largest, prune, whitening
 from saddleback.errors import InputError, NumericalError, require
-from saddleback.problem import CMDP
-from saddleback.rounding import TIE, first_largest, rounded
-from saddleback.spaces import Array
+from saddleback.problem.cmdp import CMDP
+from saddleback.problem.rounding import TIE, first_largest, rounded
+from saddleback.problem.spaces import Array
 
 _TOP, _OTHERS, _SAMPLE = 8, 2, 8  # times the rank: rows of A by leverage, by lot, and rows a random direction combines
 _MOST_SWEEPS = 30  # over the support in one round

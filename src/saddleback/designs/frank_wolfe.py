@@ -26,14 +26,14 @@ from typing import Literal
 
 import numpy as np
 
-from saddleback.design import Design, orthonormalizing_map, weighted_design
 from saddleback.designs.candidates import candidate_features
+from saddleback.designs.design import Design, orthonormalizing_map, weighted_design
 from saddleback.designs.initialize import literal, symmetric
 from saddleback.designs.leverage import Optimum, all_leverages, prune, whitening
 from saddleback.errors import InputError, require
-from saddleback.problem import CMDP
-from saddleback.rounding import first_largest
-from saddleback.spaces import Array
+from saddleback.problem.cmdp import CMDP
+from saddleback.problem.rounding import first_largest
+from saddleback.problem.spaces import Array
 
 INITIALIZATIONS = {"symmetric": symmetric, "literal": literal}
 

@@ -25,10 +25,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from saddleback.design import RANK_TOLERANCE
 from saddleback.errors import require
-from saddleback.rounding import first_largest
-from saddleback.spaces import Array
+from saddleback.features.settings import RANK_TOLERANCE
+from saddleback.problem.rounding import first_largest
+from saddleback.problem.spaces import Array
 
 Choice = Callable[[int, Array], Array]
 """(j, the rows x_0 … x_{j−1}) → c_j ``(d,)``."""

@@ -11,9 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from saddleback.design import RANK_TOLERANCE, leverages
-from saddleback.rounding import on_grid
-from saddleback.spaces import Array
+from saddleback.designs.design import leverages
+from saddleback.features.settings import RANK_TOLERANCE
+from saddleback.problem.rounding import on_grid
+from saddleback.problem.spaces import Array
 
 Rows = NDArray[np.int64]
 

@@ -17,9 +17,9 @@ import scipy.sparse
 from scipy.sparse.linalg import splu
 
 from saddleback.errors import NumericalError, require
-from saddleback.policy import MixturePolicy, Policy, TabularPolicy
+from saddleback.problem.policies import MixturePolicy, Policy, TabularPolicy
+from saddleback.problem.spaces import Array
 from saddleback.simulators.table import Table
-from saddleback.spaces import Array
 
 _RESIDUAL = 1e-9  # a Bellman residual e moves a value by at most H·e, so values are right to 1e-9 of their range [0, H]
 _UNVISITED = 1e-13  # of all visits: below it there is only rounding error

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from saddleback.errors import InputError, require
-from saddleback.policy import maximum_over_actions
-from saddleback.rounding import first_largest
-from saddleback.spaces import Actions, Array, States
+from saddleback.problem.policies import maximum_over_actions
+from saddleback.problem.rounding import first_largest
+from saddleback.problem.spaces import Actions, Array, States
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saddleback.design import RANK_TOLERANCE
 from saddleback.errors import require
-from saddleback.rounding import TIE, first_largest
-from saddleback.spaces import Actions, Array, Features, States
+from saddleback.features.settings import RANK_TOLERANCE
+from saddleback.problem.rounding import TIE, first_largest
+from saddleback.problem.spaces import Actions, Array, Features, States
 
 _PIECE = 1 << 21  # numbers of φ at a time (16 MB)
 _MOST_ACTIONS = 4096  # that are gone through for every state

@@ -12,9 +12,9 @@ import numpy as np
 
 from saddleback.errors import require
 from saddleback.features.state import StateFeatures, spans_constant
-from saddleback.policy import maximum_over_actions
-from saddleback.rounding import first_largest
-from saddleback.spaces import Actions, Array, Features, States
+from saddleback.problem.policies import maximum_over_actions
+from saddleback.problem.rounding import first_largest
+from saddleback.problem.spaces import Actions, Array, Features, States
 
 
 @dataclass(frozen=True, eq=False)
