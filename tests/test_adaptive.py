@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from saddleback import InputError, Solution, Status, solve, zoo
+from saddleback import InputError, Solution, Status, zoo
 from saddleback.exact import mixture_values, solve_exactly
+from saddleback.runs.settings import Method
 from saddleback.solving.strict import derived_seed
+from spelled_out import solve
 
 PROBLEMS = ["random-linear", "wireless", "garnet"]
 
@@ -121,15 +123,15 @@ def test_an_infeasible_request_ends_with_a_proof() -> None:
 
 def test_buffers_grow_and_no_sample_is_drawn_twice() -> None:
     """The solve's buffers of a later round hold those of the earlier ones, and no random stream is used twice."""
-    from saddleback.solving.prepare import Choices, prepare
+    from saddleback.solving.prepare import prepare
 
     instance = zoo.make("random-linear")
-    small = prepare(instance.problem, instance.simulator, 5_000, 3, Choices())
+    small = prepare(instance.problem, instance.simulator, 5_000, 3, Method())
     before = instance.simulator.num_queries
-    large = prepare(instance.problem, instance.simulator, 20_000, 3, Choices(), small)
+    large = prepare(instance.problem, instance.simulator, 20_000, 3, Method(), small)
     drawn = instance.simulator.num_queries - before
     assert drawn <= 20_000 - 5_000 + small.design.size
-    larger = prepare(instance.problem, instance.simulator, 60_000, 3, Choices(), large)
+    larger = prepare(instance.problem, instance.simulator, 60_000, 3, Method(), large)
     third = larger.evaluation_buffer
     assert np.all(third.num_blocks >= 3) and np.all(third.num_blocks >= large.evaluation_buffer.num_blocks)
     for old, new in ((small.solver_buffer, large.solver_buffer), (small.evaluation_buffer, large.evaluation_buffer)):

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from helpers import random_table
-from saddleback import InputError, Status, Table, cli, solve, zoo
+from saddleback import InputError, Status, Table, cli, zoo
 from saddleback.exact import mixture_values, policy_values, solve_exactly
 from saddleback.problem.cmdp import Constraint
+from saddleback.runs.settings import Method
 from saddleback.solving.frontier import frontier
-from saddleback.solving.prepare import Choices, prepare
+from saddleback.solving.prepare import prepare
+from spelled_out import solve
 
 INTERPOLATED = ("queue-network", "warehouse")  # features that only come close: the two buffers do not agree on policies
 
@@ -104,12 +106,12 @@ def test_reuse_is_refused_where_it_would_be_wrong():
 
 def test_samples_follow_the_design():
     instance = zoo.make("random-linear")
-    parts = prepare(instance.problem, instance.simulator, 100_000, 0, Choices())
+    parts = prepare(instance.problem, instance.simulator, 100_000, 0, Method())
     counts, T = parts.solver_buffer.counts, parts.solver_buffer.num_batches
     assert np.all(counts % T == 0)
     np.testing.assert_allclose(counts / counts.sum(), parts.design.weights, atol=2 * T / counts.sum() * len(counts))
     assert parts.evaluation_buffer.num_batches == 1
-    equal = prepare(instance.problem, instance.simulator, 100_000, 0, Choices(allocation="equal"))
+    equal = prepare(instance.problem, instance.simulator, 100_000, 0, Method(allocation="equal"))
     assert len(set(equal.evaluation_buffer.counts)) == 1
     assert parts.samples <= 100_000
 
@@ -134,7 +136,7 @@ def test_a_priori_guarantee_in_default_mode():
 
 def test_frontier_is_concave_monotone_and_near_the_truth():
     instance = zoo.make("garnet")
-    parts = prepare(instance.problem, instance.simulator, 1_000_000, 0, Choices())
+    parts = prepare(instance.problem, instance.simulator, 1_000_000, 0, Method())
     drawn = instance.simulator.num_queries
     curve = frontier(parts, num_points=25)
     thresholds = np.array([p.threshold for p in curve.points])
@@ -223,7 +225,7 @@ def test_in_sample_bias(runs, beyond):
     problem = table.problem()
     for seed in range(runs):
         for buffers in (1, 2):
-            choices = Choices(buffers=buffers)
+            choices = Method(buffers=buffers)
             parts = prepare(problem, table.simulator(), 250 * 200 * buffers, seed, choices)
             policy, values = parts.oracle(np.array([0.0, 1.0]))
             truth = problem.unit_values_of(policy_values(table, policy))

@@ -7,7 +7,8 @@ import sys
 SCRIPT = """
 import json
 import numpy as np
-from saddleback import solve, zoo
+from saddleback import zoo
+from spelled_out import solve
 instance = zoo.make("hard-instance", dim=40)
 s = solve(instance.problem, instance.simulator, samples=1_000_000, design="full")
 truth = s.mixture.weights @ np.array([instance.true_values(p) for p in s.mixture.members])

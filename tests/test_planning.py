@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from helpers import random_table
-from saddleback import InputError, Table, solve, zoo
+from saddleback import InputError, Table, zoo
 from saddleback.problem.spaces import FiniteStates
 from saddleback.simulators.generative_model import GenerativeModel
 from saddleback.solving.forecast import forecast
 from saddleback.theory import plan
+from spelled_out import solve
 
 
 def asked(table: Table, epsilon: float, **options: Any) -> Any:

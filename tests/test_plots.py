@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 
 from printed import differences
-from saddleback import frontier, solve, zoo
+from saddleback import frontier, zoo
 from saddleback.errors import InputError
 from saddleback.reports.plots import PANELS
-from saddleback.runs.solution import Solution
 from saddleback.solving.frontier import Frontier
+from saddleback.solving.solution import Solution
+from spelled_out import solve
 
 pytest.importorskip("matplotlib", reason="an extra: pip install 'saddleback[plots]'")
 from matplotlib.figure import Figure

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddleback import InputError, solve, zoo
+from saddleback import InputError, zoo
 from saddleback.designs.design import full_design
 from saddleback.instances.problem_file import load_problem
 from saddleback.instances.problem_file.sections import line_of, read_toml
@@ -24,6 +24,7 @@ from saddleback.runs.targets import load_run_target, load_target, named_again, o
 from saddleback.sampling.buffer import collect
 from saddleback.sampling.executors import make as make_executor
 from saddleback.simulators.generative_model import generator
+from spelled_out import solve
 
 QUEUE = """\
 # admission to a queue

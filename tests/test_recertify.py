@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from helpers import random_table
-from saddleback import InputError, Table, solve
+from saddleback import InputError, Table
 from saddleback.exact import mixture_values, solve_exactly
 from saddleback.problem.policies import MixturePolicy, TabularPolicy
 from saddleback.runs.run_folder import Origin, Run, load_run, save_run
 from saddleback.solving.recertify import prices_of, recertify
 from saddleback.solving.strict import guide_of
+from spelled_out import solve
 
 TABLE = random_table(1)
 

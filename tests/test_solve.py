@@ -8,13 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import random_table
-from saddleback import InputError, Status, Table, solve, zoo
+from saddleback import InputError, Status, Table, zoo
 from saddleback.exact import mixture_values, policy_values, solve_exactly
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.spaces import FiniteStates
+from saddleback.runs.settings import Method
 from saddleback.sampling.buffer import collect
 from saddleback.simulators.generative_model import GenerativeModel, Stream
-from saddleback.solving.prepare import Choices, prepare
+from saddleback.solving.prepare import prepare
+from spelled_out import solve
 
 
 def with_threshold(table, b):
@@ -69,7 +71,7 @@ def test_same_seed_same_answer_and_another_seed_another():
 def test_buffers_have_streams_of_their_own():
     """Solver and evaluation samples are what DataCollection draws from their two streams (property 32)."""
     instance = zoo.make("garnet", states=6)
-    parts = prepare(instance.problem, instance.simulator, 2 * 24 * 40, 5, Choices(mode="literal"))
+    parts = prepare(instance.problem, instance.simulator, 2 * 24 * 40, 5, Method(mode="literal", resolution=0))
     for buffer, stream in ((parts.solver_buffer, Stream.SOLVER), (parts.evaluation_buffer, Stream.EVALUATION)):
         drawn = collect(instance.simulator, parts.problem, parts.design, 40, seed=5, stream=stream)
         again = buffer.support[buffer.index]

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from saddleback.solving.budgeted import finish
+from saddleback.solving.steering import Orders
 
 from helpers import random_design, random_table, sampled
 from saddleback.designs.design import Design
@@ -18,17 +20,15 @@ from saddleback.errors import InputError
 from saddleback.method.evaluators import LSPE, LSTD
 from saddleback.method.solvers import LSMDVI, MirrorDescent, PlugIn
 from saddleback.problem.policies import GreedyPolicy, SoftmaxPolicy
+from saddleback.runs.settings import Method
 from saddleback.sampling.blocks import BlockSource, blocks_for
 from saddleback.sampling.store.layout import Layout
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.sampling.streamed_buffer import StreamedBuffer, streamed_buffer
 from saddleback.sampling.value_functions import MaxDifference, PolicyValue, SoftDifference
 from saddleback.simulators.generative_model import Stream
-from saddleback.solving.budgeted import finish
-from saddleback.solving.choices import Choices
 from saddleback.solving.prepare import prepare
 from saddleback.solving.prepare_from_store import counted_buffer, prepare_from
-from saddleback.solving.steering import Orders
 from streamed_runs import SEED, QuickDisk, fill, in_memory, square
 
 COUNTS = np.array([4600 if x % 5 == 0 else 330 + 7 * x for x in range(27)])  # some pairs have two blocks
@@ -145,7 +145,7 @@ def test_what_a_streamed_buffer_refuses(made: Any, tmp_path: Path) -> None:
         lambda: streamed_buffer(store, 0, dataclasses.replace(problem, features=None), design),
         lambda: counted_buffer(store, 0, problem, design),
         lambda: prepare_from(problem, store, buffer="disk"),  # type: ignore[arg-type]
-        lambda: prepare_from(problem, store, Choices(solver="gss")),
+        lambda: prepare_from(problem, store, Method(solver="gss")),
     ):
         with pytest.raises(InputError):
             question()
@@ -239,7 +239,7 @@ def test_many_counts_are_kept_sparse(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_whole_solve_from_a_store(mode: Any, tmp_path: Path) -> None:
     """Memory and stream end with the same policies; so does the run that drew the samples."""
     problem, model, _ = square()
-    choices = Choices(mode=mode)
+    choices = Method(mode=mode)
     first = prepare(problem, model, 20_000, SEED, choices)
     layout = Layout.of(model.states)
     with SampleStore.create(tmp_path / "s", {}, layout, disk=QuickDisk()) as store:

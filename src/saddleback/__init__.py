@@ -21,7 +21,7 @@ from saddleback._version import __version__
 if TYPE_CHECKING:
     from saddleback.certificates.certificate import Certificate
     from saddleback.designs.optimal import optimal_design
-    from saddleback.errors import InputError, SaddlebackError, SimulatorError
+    from saddleback.errors import InputError, SaddlebackError, SimulatorError, UnmetError
     from saddleback.features import FeatureFunction, FeatureMatrix, OneHot
     from saddleback.instances import zoo
     from saddleback.instances.table_file import load_table, save_table
@@ -29,10 +29,12 @@ if TYPE_CHECKING:
     from saddleback.problem.policies import GreedyPolicy, MixturePolicy, SoftmaxPolicy, TabularPolicy
     from saddleback.problem.policy_file import load_mixture, save_mixture
     from saddleback.problem.spaces import BoxStates, FiniteStates
-    from saddleback.runs.solution import Solution, Status
+    from saddleback.runs.settings import Method, Part, Settings
+    from saddleback.runs.verdict import Status
     from saddleback.simulators.generative_model import GenerativeModel
     from saddleback.simulators.table import Table
     from saddleback.solving.frontier import frontier
+    from saddleback.solving.solution import Solution
     from saddleback.solving.solve import solve
     from saddleback.solving.strict import issue_certificate
 
@@ -47,14 +49,18 @@ _HOME = {
     "GenerativeModel": "simulators.generative_model",
     "GreedyPolicy": "problem.policies",
     "InputError": "errors",
+    "Method": "runs.settings",
     "MixturePolicy": "problem.policies",
+    "Part": "runs.settings",
     "OneHot": "features",
     "SaddlebackError": "errors",
     "SimulatorError": "errors",
+    "UnmetError": "errors",
     "SoftmaxPolicy": "problem.policies",
-    "Solution": "runs.solution",
+    "Settings": "runs.settings",
+    "Solution": "solving.solution",
     "Start": "problem.cmdp",
-    "Status": "runs.solution",
+    "Status": "runs.verdict",
     "Table": "simulators.table",
     "TabularPolicy": "problem.policies",
     "frontier": "solving.frontier",
@@ -93,9 +99,12 @@ __all__ = [
     "GenerativeModel",
     "GreedyPolicy",
     "InputError",
+    "Method",
     "MixturePolicy",
     "OneHot",
+    "Part",
     "SaddlebackError",
+    "Settings",
     "SimulatorError",
     "SoftmaxPolicy",
     "Solution",
@@ -103,6 +112,7 @@ __all__ = [
     "Status",
     "Table",
     "TabularPolicy",
+    "UnmetError",
     "__version__",
     "frontier",
     "issue_certificate",

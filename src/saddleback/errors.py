@@ -2,7 +2,7 @@
 
 Bad input is an :class:`InputError`, a fault of the user's simulator a :class:`SimulatorError`, a fault of the disk a
 :class:`StorageError`, a computation that cannot be trusted a :class:`NumericalError`. Infeasibility is an answer, not
-an error: see :class:`saddleback.runs.solution.Status`.
+an error: see :class:`saddleback.runs.verdict.Status`.
 """
 
 from __future__ import annotations
@@ -44,6 +44,14 @@ class BudgetError(SaddlebackError):
     """An interactive oracle ran out of simulator calls before it had what it was asked for."""
 
     exit_code = 4
+
+
+class UnmetError(SaddlebackError):
+    """The answer is less than what was asked for with ``must=`` or ``solution.require()``."""
+
+    def __init__(self, message: str, exit_code: int):
+        self.exit_code = exit_code
+        super().__init__(message)
 
 
 class StorageError(SaddlebackError):

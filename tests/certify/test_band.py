@@ -7,9 +7,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from saddleback import frontier, solve, zoo
+from saddleback import frontier, zoo
 from saddleback.exact import solve_exactly
 from saddleback.simulators.table import Table
+from spelled_out import solve
 
 
 def true_value(table: Table, threshold: float) -> float | None:

@@ -12,9 +12,10 @@ from saddleback.certificates.bound import Bound
 from saddleback.certificates.linear_bound import linear_bound, plan_linear
 from saddleback.certificates.tabular_bound import plan_tabular, tabular_bound
 from saddleback.exact.values import best_policy
+from saddleback.runs.settings import Method
 from saddleback.sampling.buffer import Buffer, collect, cut
 from saddleback.simulators.generative_model import Stream
-from saddleback.solving.prepare import Choices, Prepared, prepare
+from saddleback.solving.prepare import Prepared, prepare
 
 DELTA = 0.05
 
@@ -44,7 +45,7 @@ def fresh_bound(instance: zoo.Instance, parts: Prepared, sigma: np.ndarray, samp
 def prepared(name: str, samples: int) -> tuple[zoo.Instance, Prepared]:
     """A problem of the zoo and what was drawn to learn it: the same for every mixture."""
     instance = zoo.make(name)
-    return instance, prepare(instance.problem, instance.simulator, samples, 3, Choices())
+    return instance, prepare(instance.problem, instance.simulator, samples, 3, Method())
 
 
 @pytest.mark.parametrize("name", ["wireless", "queue", "gridworld", "garnet", "random-linear"])
@@ -77,7 +78,7 @@ def test_a_misleading_plan_costs_width_only(name: str) -> None:
     truth, below = true_optimum(instance, sigma), 0
     for seed in range(20):
         size = (len(instance.problem.pairs()[0]) if name == "wireless" else 10) * 120
-        parts = prepare(instance.problem, instance.simulator, size, seed, Choices())
+        parts = prepare(instance.problem, instance.simulator, size, seed, Method())
         below += fresh_bound(instance, parts, sigma, 20_000, seed=100 + seed).value < truth
     print(f"{name}: seeds 0..19, {below} below the truth")
     assert below < 9
@@ -85,7 +86,7 @@ def test_a_misleading_plan_costs_width_only(name: str) -> None:
 
 def test_same_seed_same_bound() -> None:
     instance = zoo.make("garnet")
-    parts = prepare(instance.problem, instance.simulator, 50_000, 3, Choices())
+    parts = prepare(instance.problem, instance.simulator, 50_000, 3, Method())
     values = [fresh_bound(instance, parts, np.array([0.5, 0.5]), 50_000, seed).value for seed in (5, 5, 6)]
     assert values[0] == values[1] != values[2]
 
@@ -93,7 +94,7 @@ def test_same_seed_same_bound() -> None:
 def test_allocation_follows_the_optimistic_policy() -> None:
     """Half the samples or more go to a quarter of the pairs, and no pair is left without."""
     instance = zoo.make("wireless")
-    parts = prepare(instance.problem, instance.simulator, 300_000, 3, Choices())
+    parts = prepare(instance.problem, instance.simulator, 300_000, 3, Method())
     plan = plan_tabular(parts.problem, parts.evaluation_buffer, np.array([0.7, 0.3]), 300_000, DELTA)
     ordered = np.sort(plan.counts)[::-1]
     assert ordered[: len(ordered) // 4].sum() > 0.5 * ordered.sum()

@@ -8,12 +8,14 @@ import json
 import numpy as np
 import pytest
 
-from saddleback import Constraint, FeatureMatrix, GenerativeModel, InputError, issue_certificate, solve, zoo
+from saddleback import Constraint, FeatureMatrix, GenerativeModel, InputError, issue_certificate, zoo
 from saddleback.certificates import Certificate, Request, certify_guided, expect
 from saddleback.exact import mixture_values
 from saddleback.exact.values import state_values
-from saddleback.runs.solution import Solution, Status
+from saddleback.runs.verdict import Status
+from saddleback.solving.solution import Solution
 from saddleback.solving.strict import guide_of
+from spelled_out import solve
 
 
 def solved(name: str, samples: int = 60_000, certificate: int = 60_000, seed: int = 0, **more: object) -> Solution:

@@ -17,7 +17,7 @@ import pytest
 from scipy.stats import binom
 
 from helpers import NoiselessBuffer, random_design, random_table, sampled
-from saddleback import CMDP, Constraint, solve, zoo
+from saddleback import CMDP, Constraint, zoo
 from saddleback.certificates.baselines import fit_baseline
 from saddleback.certificates.intervals import betting
 from saddleback.certificates.linear_plan import plan_values
@@ -42,6 +42,7 @@ from saddleback.problem.spaces import BoxStates
 from saddleback.sampling.buffer import Buffer, collect, cut
 from saddleback.simulators.generative_model import GenerativeModel, Stream
 from saddleback.solving.strict import guide_of
+from spelled_out import solve
 
 DELTA = 0.05
 

@@ -14,7 +14,7 @@ from command_line import Call, quietly, words
 
 from offenders import expect_none
 from saddleback import cli, zoo
-from saddleback.runs.solution import Status
+from saddleback.runs.verdict import Status
 
 ROOT: Any = typer.main.get_command(cli.app)
 VERBS: dict[str, Any] = dict(ROOT.commands)

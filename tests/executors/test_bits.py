@@ -22,10 +22,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddleback import cli, solve, zoo
+from saddleback import cli, zoo
 from saddleback.problem.policy_file import load_mixture
 from saddleback.sampling.executors import make
 from saddleback.simulators.generative_model import Draw
+from spelled_out import solve
 
 pytestmark = pytest.mark.xdist_group("ray")
 STUDY = pytest.mark.study

@@ -13,11 +13,11 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from saddleback.errors import InputError, SaddlebackError
 from saddleback.method.evaluators import LSPE, LSTD
 from saddleback.method.solvers import LSMDVI, MirrorDescent, PlugIn
+from saddleback.runs.settings import Method
 from saddleback.sampling.blocks import BlockSource, blocks_for
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.sampling.streamed_buffer import ray_buffer, streamed_buffer
 from saddleback.sampling.value_functions import MaxDifference
-from saddleback.solving.choices import Choices
 from saddleback.solving.prepare_from_store import OnRay, prepare_from
 from streamed_runs import SEED, QuickDisk, fill, square
 
@@ -163,7 +163,7 @@ def test_oracles_from_a_store_on_ray(made, cluster):
         def design(self, problem):
             return design
 
-    choices = Choices(design=Given())
+    choices = Method(design=Given())
     sigma, found = np.array([0.4, 0.6]), []
     for kind in ("streamed", OnRay(actors=2)):
         parts = prepare_from(problem, store, choices, buffer=kind)

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from helpers import random_table
-from saddleback import InputError, Status, Table, solve
+from saddleback import InputError, Status, Table
 from saddleback.errors import NumericalError
 from saddleback.exact import policy_values, solve_exactly
 from saddleback.problem.policies import TabularPolicy
+from spelled_out import solve
 
 
 def solved(table: Table, **more: Any) -> Any:

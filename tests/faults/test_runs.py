@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 
 from helpers import random_table
-from saddleback import GenerativeModel, InputError, Table, save_table, solve
+from saddleback import GenerativeModel, InputError, Table, save_table
 from saddleback.errors import StorageError
 from saddleback.files.disk import Disk
 from saddleback.runs.work_folder import begin_work
 from saddleback.sampling import fingerprint
 from saddleback.sampling.executors.durable import Durable
 from saddleback.sampling.fingerprint import fingerprint_of
+from spelled_out import solve
 
 SAMPLES = {"samples": 3_000, "seed": 3}
 

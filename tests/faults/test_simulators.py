@@ -19,13 +19,13 @@ from saddleback import (
     GenerativeModel,
     InputError,
     Start,
-    solve,
 )
 from saddleback.errors import SimulatorError
 from saddleback.problem.cmdp import CMDP
 from saddleback.sampling.executors import Joblib, Serial, check_determinism
 from saddleback.sampling.executors.durable import Durable
 from saddleback.sampling.fingerprint import fingerprint_of
+from spelled_out import solve
 
 SEED, KEY = 7, (7, 0, faulty.PAIR, 0)
 SAMPLES = {"samples": 4_000, "seed": SEED}

@@ -27,9 +27,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent.parent))  # tests/spelled_out.py, when this runs as a program
+
+from notes import Notebook, digest_of
+
 import calls
 from calls import Answer
-from notes import Notebook, digest_of
 
 SEED = 3
 Run = Callable[[Notebook, int, Path], Answer]

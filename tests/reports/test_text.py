@@ -18,11 +18,13 @@ from saddleback import zoo
 from saddleback.certificates import Certificate
 from saddleback.exact import mixture_values, solve_exactly
 from saddleback.problem.policies import MixturePolicy, TabularPolicy
-from saddleback.runs.solution import ConstraintReport, MemberReport, Solution, Status
+from saddleback.runs.answer import ConstraintReport, MemberReport
 from saddleback.runs.tables import between, number
 from saddleback.runs.text import print_exact, print_solution
+from saddleback.runs.verdict import Status
 from saddleback.simulators.table import Table
-from saddleback.solving.solve import solve
+from saddleback.solving.solution import Solution
+from spelled_out import solve
 
 SETTINGS = {
     "delta": 0.05, "coreset": 12, "iterations": 1000, "seed": 0, "solver": "perturbed-model", "evaluator": "tabular-pe",

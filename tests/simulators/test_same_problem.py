@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from saddleback import solve
-from saddleback.runs.solution import Solution
 from saddleback.sampling.executors.joblib import Joblib
 from saddleback.simulators import Table, from_gymnasium
 from saddleback.simulators.generative_model import GenerativeModel, Stream, generator
+from saddleback.solving.solution import Solution
 from simulators.one_problem import (
     KNOWN,
     OBSERVED,
@@ -24,6 +23,7 @@ from simulators.one_problem import (
     queue_table,
     sorted_lake,
 )
+from spelled_out import solve
 
 SEED = 20
 FALSE_ALARM = 1e-6  # of each chi-square test below

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from saddleback import Status, Table, solve, zoo
+from saddleback import Status, Table, zoo
 from saddleback.exact import mixture_values
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.spaces import FiniteStates
 from saddleback.simulators.generative_model import GenerativeModel
+from spelled_out import solve
 
 
 @pytest.mark.parametrize(

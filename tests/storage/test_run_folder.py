@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 from helpers import random_table
-from saddleback import Solution, save_table, solve
+from saddleback import Solution, save_table
 from saddleback.errors import InputError, StorageError
 from saddleback.files.json_file import sha256_of
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.spaces import BoxStates
 from saddleback.runs.run_folder import Origin, check_place, load_run, save_run
+from spelled_out import solve
 
 TABLE = random_table(1)
 SOLUTIONS = [solve(TABLE.problem(), TABLE.simulator(), samples=4_000, certificate=4_000, seed=s) for s in (0, 1)]

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 import saddleback.sampling.value_functions
-from saddleback import solve
 from saddleback.designs.design import weighted_design
 from saddleback.features.multilinear import Tents
 from saddleback.instances.zoo import Instance, make
@@ -13,6 +12,7 @@ from saddleback.instances.zoo.pendulum import TORQUES
 from saddleback.problem.policies import GreedyPolicy
 from saddleback.sampling.batches import ConsecutiveBatches, Parts, repeated_points
 from saddleback.sampling.buffer import Buffer, MaxDifference, PolicyValue, collect, cut
+from spelled_out import solve
 
 
 def ride(

@@ -13,13 +13,13 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from saddleback import solve
 from saddleback.exact import solve_by_columns
 from saddleback.instances.zoo import make
 from saddleback.instances.zoo._reference import evaluate
 from saddleback.instances.zoo.queue_network import Network
 from saddleback.instances.zoo.warehouse import Warehouse
 from saddleback.simulators.table import Table
+from spelled_out import solve
 
 NAMES = ("queue-network", "warehouse")
 SAMPLES = 300_000

@@ -10,9 +10,10 @@ from rich.console import Console
 from saddleback.cli.common import Json, Seed, Settings, Target, print_json
 from saddleback.errors import require
 from saddleback.reports.frontier_text import print_frontier
+from saddleback.runs.settings import Method
 from saddleback.runs.targets import load_target
 from saddleback.solving.frontier import frontier as trade_off
-from saddleback.solving.prepare import Choices, prepare
+from saddleback.solving.prepare import prepare
 from saddleback.solving.progress import display
 
 
@@ -36,7 +37,7 @@ def frontier(
     rule = "must not be negative"
     require(certificate_samples >= 0, "--certificate-samples", rule, certificate_samples, "0 means no band")
     instance = load_target(target, settings or [])
-    parts = prepare(instance.problem, instance.simulator, samples, seed, Choices())
+    parts = prepare(instance.problem, instance.simulator, samples, seed, Method())
     with display() as progress:
         if progress is not None:
             progress("frontier", 0, 1)

@@ -11,8 +11,8 @@ from rich.console import Console
 
 from saddleback.cli.common import Json, Seed, Settings, Target, print_json
 from saddleback.reports.forecast_text import print_forecast
-from saddleback.runs.solution import Status
 from saddleback.runs.targets import load_target
+from saddleback.runs.verdict import Status
 from saddleback.solving.forecast import Forecast, forecast
 
 _USUAL_MOST = 100_000_000  # simulator calls after which `solve --epsilon` gives up unless told otherwise

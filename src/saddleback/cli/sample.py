@@ -20,6 +20,8 @@ from saddleback.errors import InputError, require
 from saddleback.files.disk import disk_faults_named
 from saddleback.files.json_file import sync_folder
 from saddleback.instances.instance import Instance
+from saddleback.runs.settings import Method
+from saddleback.runs.settings import Settings as Asked
 from saddleback.runs.targets import load_target, origin_of
 from saddleback.runs.work_folder import SAMPLES, abandon_work, begin_work, finish_work, work_folder
 from saddleback.sampling.blocks import Block, BlockSource
@@ -29,7 +31,7 @@ from saddleback.sampling.store.header import require_same
 from saddleback.sampling.store.pooling import PARTS, pool, seeds_of
 from saddleback.sampling.store.sample_store import SampleStore, verify_store
 from saddleback.simulators.generative_model import BLOCK, Stream
-from saddleback.solving.choices import Choices, parts_of
+from saddleback.solving.parts import parts_of
 from saddleback.solving.progress import display
 
 SHARES = {Stream.SOLVER: 1, Stream.EVALUATION: 3}
@@ -81,7 +83,7 @@ def draw_rounds(
     """Draw what is missing of so many rounds, and say what there is; ``source`` as in :func:`saddleback.cli.solve.carry_out`."""
     named = target if source is None else source
     instance, seed, began = load_target(named, settings), options["seed"], time.monotonic()
-    problem, names, _, _, designer = parts_of(instance.problem, Choices())
+    problem, names, _, _, designer = parts_of(instance.problem, Method())
     design = designer.design(problem)
     _check_seed(place, seed)
     most = _MOST_BLOCKS // (sum(SHARES.values()) * design.size)
@@ -190,9 +192,9 @@ def samples_for(instance: Instance, budget: dict[str, Any], parts: dict[str, Any
     if "from" not in budget:
         yield None
         return
-    choices = Choices(parts["solver"], parts["evaluator"], parts["design"], parts["buffers"], mode=parts["mode"])
+    method = Asked.of_record({"budget": {"certificate": 1}, "parts": parts}).method
     with open_samples(Path(budget["from"])) as store:
-        problem, _, _, _, designer = parts_of(instance.problem, choices)
+        problem, _, _, _, designer = parts_of(instance.problem, method)
         fields = {"coreset": coreset_of(designer.design(problem)), "seed": store.fingerprint.get("seed")}
         given = {**fingerprint_of(instance.problem, instance.simulator), **fields}
         require_same(store.folder, store.fingerprint, given, {PARTS})

@@ -26,14 +26,15 @@ from saddleback.reports.listeners import JSONLines
 from saddleback.reports.listeners import make as make_callback
 from saddleback.runs.certificate_file import problem_fields
 from saddleback.runs.run_folder import check_place, save_run
-from saddleback.runs.solution import Solution
+from saddleback.runs.settings import Settings as Asked
 from saddleback.runs.targets import load_target, origin_of
 from saddleback.runs.text import print_solution
 from saddleback.runs.work_folder import TRACE, abandon_work, begin_work, finish_work, work_folder
 from saddleback.simulators.generative_model import derived_seed
 from saddleback.solving.drawings import drawings_of
 from saddleback.solving.progress import display
-from saddleback.solving.solve import solve as solve_problem
+from saddleback.solving.solution import Solution
+from saddleback.solving.solve import carry_out as solve_as_asked
 
 _USUAL_SAMPLES = 1_000_000
 _MOST_SAMPLES = 100_000_000
@@ -173,18 +174,18 @@ def carry_out(
             asked = {"budget": budget, "parts": parts}
             samples = begin_work(place, "solve", target, list(origin.settings), asked)
             listeners.append(JSONLines(work_folder(place) / TRACE))
-        given = {name: value for name, value in budget.items() if name not in ("from", "from_sha256")}
+        asked_for = Asked.of_record({"budget": budget, "parts": parts})
         try:
             with resumable(place), display() as progress, drawing.executor(instance, samples, progress) as executor:
-                solution = solve_problem(
+                solution = solve_as_asked(
                     instance.problem,
                     instance.simulator,
-                    **given,
-                    **{**parts, "seed": seed},
-                    store=store,
-                    executor=executor,
-                    progress=progress,
-                    callbacks=[progress.notice, *listeners],
+                    asked_for,
+                    store,
+                    executor,
+                    progress,
+                    [progress.notice, *listeners],
+                    seed,
                 )
         except InputError as fault:
             if place is not None:

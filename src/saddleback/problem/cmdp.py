@@ -8,7 +8,7 @@ constraints, so a :class:`CMDP` keeps the user's units and maps them once, here,
     u = (x − base) / scale ∈ [0, 1],     V_u = (V_x − base·H) / scale,     b_u = (b_x − base·H) / scale
 
 with (base, scale) = (low, high − low) for rewards and "≥", and (high, low − high) for "≤" budgets: c = 1 − cost. Column 0
-of every ``(…, 1+m)`` array is the reward, the others the constraints. :mod:`saddleback.runs.solution` undoes the map once.
+of every ``(…, 1+m)`` array is the reward, the others the constraints. :mod:`saddleback.runs.answer` undoes the map once.
 """
 
 from __future__ import annotations

@@ -46,9 +46,9 @@ from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy
 from saddleback.problem.policy_file import load_mixture, save_mixture
 from saddleback.problem.spaces import Array
+from saddleback.runs.answer import Answer
 from saddleback.runs.certificate_file import check_certificate, problem_fields
 from saddleback.runs.drawings_file import MOST_BYTES, REPORT_FILES, check_report_file
-from saddleback.runs.solution import Solution
 from saddleback.runs.work_folder import SAMPLES, TRACE
 
 FORMAT = "saddleback-run/1"
@@ -139,7 +139,7 @@ def check_place(path: str | os.PathLike[str], problem: CMDP, *, force: bool = Fa
 
 def save_run(
     path: Path,
-    solution: Solution,
+    solution: Answer,
     origin: Origin,
     request: Mapping[str, Any],
     seed: int,
@@ -210,7 +210,7 @@ def _load_drawing(path: Path) -> Any:
     return data
 
 
-def _fill(folder: Path, solution: Solution, origin: Origin, request: Mapping[str, Any], seed: int) -> None:
+def _fill(folder: Path, solution: Answer, origin: Origin, request: Mapping[str, Any], seed: int) -> None:
     """All files of the run, the manifest last."""
     answer = {k: v for k, v in solution.to_json().items() if k != "certificate"}
     write_json(folder / SOLUTION, answer)
@@ -219,7 +219,7 @@ def _fill(folder: Path, solution: Solution, origin: Origin, request: Mapping[str
     if solution.certificate is not None:
         proof = {**solution.certificate.to_json(), "problem": problem_fields(solution.problem)}
         write_json(folder / CERTIFICATE, proof)
-        values = getattr(solution.certificate, "rollout_values", None)
+        values = solution.certificate.rollout_values
         if values is not None:
             limits = {k: np.array(proof["evidence"]["rollouts"][k]) for k in ("low", "high", "tail")}
             write_arrays(folder / ROLLOUTS, {"values": values, **limits})

@@ -24,12 +24,12 @@ from saddleback.designs.design import Design
 from saddleback.errors import InputError, require
 from saddleback.method.slater import Slater, estimate_slater
 from saddleback.problem.cmdp import CMDP
-from saddleback.runs.solution import Solution
+from saddleback.runs.settings import Feasibility, Method
 from saddleback.sampling.memory import Lot, predict, predict_run
 from saddleback.simulators.generative_model import BLOCK, GenerativeModel, Stream, generator
 from saddleback.solving.prepare import Prepared
+from saddleback.solving.solution import Solution
 from saddleback.solving.solve import solve
-from saddleback.solving.steering import Feasibility
 from saddleback.solving.strict import guide_of
 from saddleback.theory import Plan
 from saddleback.theory import plan as worst_case_plan
@@ -113,8 +113,8 @@ def forecast(
         tried = solve(
             problem,
             simulator,
-            samples=pilot // 2,
-            certificate=pilot - pilot // 2,
+            samples=pilot,
+            method=Method(certificate=pilot - pilot // 2),
             delta=delta,
             seed=seed,
         )

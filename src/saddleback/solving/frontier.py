@@ -26,9 +26,9 @@ from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy
 from saddleback.problem.rounding import on_grid
 from saddleback.problem.spaces import Array
-from saddleback.runs.solution import Solution
 from saddleback.simulators.generative_model import GenerativeModel
 from saddleback.solving.prepare import Prepared
+from saddleback.solving.solution import Solution
 
 _AT_ONCE = 16
 _STRAIGHT = 1e-6  # relative to the products that are compared

@@ -1,160 +1,134 @@
 """One call: ``solve(problem, simulator, samples=… | epsilon=…, feasibility=…) -> Solution``.
 
-samples   a solve from that many simulator calls (:mod:`saddleback.solving.budgeted`), and a certificate from ``certificate`` more
-epsilon   buffers grow until the certificate shows what was asked (:mod:`saddleback.solving.to_accuracy`)
+    settings → parts → samples (drawn, reused or stored) → policy (:mod:`.find`) → certificate (:mod:`.strict`)
+
+samples   a solve from that many simulator calls, half of them for the certificate
+epsilon   buffers grow until the certificate shows what was asked (:mod:`.to_accuracy`)
 """
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
+from typing import Any
 
-from numpy.typing import ArrayLike
-
-from saddleback.designs.design import Designer
 from saddleback.errors import InputError, require
-from saddleback.method.oracles import Evaluator, InteractiveSolver, Solver
 from saddleback.problem.cmdp import CMDP
 from saddleback.runs.events import Callback, tell
-from saddleback.runs.solution import Solution
+from saddleback.runs.settings import Feasibility, Method, Settings
 from saddleback.sampling.blocks import Executor
 from saddleback.sampling.memory import check, predict_run
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.simulators.generative_model import GenerativeModel
-from saddleback.solving.budgeted import Progress, solve_budget
-from saddleback.solving.choices import Allocation, Mode
+from saddleback.solving.budget import budget_of, needed
 from saddleback.solving.events import certificate_event, finished_event
-from saddleback.solving.steering import Feasibility
+from saddleback.solving.find import Progress
+from saddleback.solving.solution import Solution
 from saddleback.solving.strict import certified
 from saddleback.solving.to_accuracy import solve_to_accuracy
 
-_USUAL_SAMPLES = 1_000_000
+_MOVED = {name: f"method=Method({name}=...)" for name in Method.__dataclass_fields__} | {
+    "certificate": "method=Method(certificate=...): samples now counts the certificate's calls too, and half of them prove "
+    "the answer unless it says otherwise",
+    "iterations": 'method=Method(dual=Part("projected-descent", {"iterations": ...}))',
+    "upper": 'method=Method(dual=Part("projected-descent", {"upper": ...}))',
+    "step_size": 'method=Method(dual=Part("projected-descent", {"step_size": ...}))',
+    "tolerance": 'method=Method(dual=Part("column-generation", {"tolerance": ...}))',
+    "store": "reuse=store",
+}
 
 
 def solve(
     problem: CMDP,
     simulator: GenerativeModel | None = None,
     *,
-    feasibility: Feasibility = "relaxed",
-    samples: int | None = None,
-    certificate: int = 0,
+    samples: float | None = None,
     epsilon: float | None = None,
-    max_samples: int = 100_000_000,
-    delta: float = 0.05,
+    max_samples: float | None = None,
+    feasibility: Feasibility = "relaxed",
+    delta: float | None = None,
+    confidence: float | None = None,
     seed: int = 0,
-    mode: Mode = "default",
-    reuse: Solution | None = None,
-    store: SampleStore | None = None,
-    solver: str | Solver | InteractiveSolver | None = None,
-    evaluator: str | Evaluator | None = None,
-    design: str | Designer | None = None,
-    dual: str | None = None,
-    iterations: int = 1000,
-    error: float | None = None,
-    buffers: int = 2,
-    batch_size: int | None = None,
-    resolution: int | None = -1,
-    allocation: Allocation | None = None,
-    upper: float | None = None,
-    step_size: float | None = None,
-    target: ArrayLike | None = None,
-    tolerance: float | None = None,
+    method: Method | None = None,
+    reuse: Solution | SampleStore | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
     callbacks: Sequence[Callback] = (),
+    must: str | None = None,
+    **moved: Any,
 ) -> Solution:
-    """Solve a constrained problem from simulator calls alone.
+    """Solve a constrained problem from simulator calls alone, and prove how good the answer is.
 
-    *Either* ``samples`` (a million unless said otherwise) simulator calls to find the policy, or those of an earlier
-    solution (``reuse``), or those in a ``store`` (:mod:`saddleback.solving.prepare_from_store`), and then ``certificate`` fresh ones to prove how good it is (0: no certificate). *Or*
-    ``epsilon``: samples are drawn until, with probability 1 − ``delta``, the reward is proved to be within ``epsilon`` of
-    the optimum and every constraint to be missed by no more than the same share of its range (strict: by nothing), or
-    until ``max_samples`` are spent; the status says which. ``epsilon`` is in the user's units of the discounted reward.
-
-    Parts are chosen by name or handed over as objects; None means the usual one for the mode and the problem.
-    ``batch_size`` is M, ``iterations`` is K (projected descent only), ``resolution`` the grid of the solver's rewards
-    (None: no grid; by default 1000 in literal mode, else none), ``allocation`` "equal" or "design" (samples in proportion
-    to the design's weights). ``error`` is the oracles' f; it, ``upper`` (U), ``step_size`` (η), ``target`` (b', one a
-    constraint) and ``tolerance`` (the dual's τ) are in the paper's units, where rewards and constraints are utilities in
-    [0, 1]. ``executor`` draws the samples (:mod:`saddleback.sampling.executors`; None: here). ``callbacks`` are told
-    what happens (:mod:`saddleback.reports.listeners`) and change nothing. With ``reuse`` the
-    problem may have other rewards, constraints and thresholds, and no new sample is drawn to find the policy.
+    problem       the question: rewards, constraints, states, actions (:class:`saddleback.CMDP`)
+    simulator     who answers; may be left out where samples are reused and nothing is to be proved
+    samples       all simulator calls, a million unless given; half of them make the certificate
+    epsilon       instead of samples: draw until, with probability 1 − delta, the reward is proved to be within epsilon of
+                  the optimum (in the user's units of the discounted reward) and every constraint to be missed by no more
+                  than the same share of its range (strict: by nothing)
+    max_samples   with epsilon: give up after this many, 10⁸ unless given; the status says so
+    feasibility   "relaxed": constraints hold up to the accuracy of the run; "strict": they are proved to hold
+    delta         one minus the confidence of everything that is proved together, 0.05 unless given
+    confidence    the same the other way round
+    seed          the same seed gives the same samples and the same answer
+    method        which parts; ``Method.paper()`` is the paper's algorithm
+    reuse         samples that are there already: an earlier solution, whose problem may have other rewards, constraints and
+                  thresholds, or a store; then ``samples`` counts the certificate's calls only
+    executor      who draws the samples (:mod:`saddleback.sampling.executors`); no answer depends on it
+    progress      called with (what, done, total)
+    callbacks     told what happens (docs/callbacks.md); they change nothing
+    must          "solved" or "proved": raise :class:`saddleback.UnmetError` where the answer is less
     """
-    require(certificate >= 0, "certificate", "must not be negative", certificate, "0 means no certificate")
-    if epsilon is not None:
-        given = {
-            "samples": samples,
-            "reuse": reuse,
-            "store": store,
-            "target": target,
-            "error": error,
-            "certificate": certificate or None,
-        }
-        for name, value in given.items():
-            require(value is None, name, "must not be given with epsilon", value, "leave one of the two out")
-        if simulator is None:
-            raise InputError("simulator", "must be given", None, "pass a GenerativeModel")
-        require(
-            mode == "default" and dual in (None, "column-generation") and buffers == 2,
-            "mode, dual, buffers",
-            "must be the usual ones with epsilon",
-            (mode, dual, buffers),
-            "give a number of samples instead",
-        )
-        found = solve_to_accuracy(
-            problem,
-            simulator,
-            epsilon=epsilon,
-            delta=delta,
-            feasibility=feasibility,
-            max_samples=max_samples,
-            seed=seed,
-            executor=executor,
-            progress=progress,
-            callbacks=callbacks,
-            solver=solver,
-            evaluator=evaluator,
-            design=design,
-            allocation=allocation,
-            tolerance=tolerance,
-        )
+    _refuse_moved(moved)
+    require(delta is None or confidence is None, "confidence", "must not be given with delta", confidence, "give one")
+    share = 0.05 if delta is None and confidence is None else delta if confidence is None else _delta_of(confidence)
+    settings = Settings(samples, epsilon, max_samples, feasibility, share, seed, method or Method())  # type: ignore[arg-type]
+    found = carry_out(problem, simulator, settings, reuse, executor, progress, callbacks)
+    return found if must is None else found.require(must)
+
+
+def carry_out(
+    problem: CMDP,
+    simulator: GenerativeModel | None,
+    settings: Settings,
+    reuse: Solution | SampleStore | None = None,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+    callbacks: Sequence[Callback] = (),
+    certificate_seed: int | None = None,
+) -> Solution:
+    """As :func:`solve`, from validated settings; ``certificate_seed`` is the settings' own unless given."""
+    if settings.epsilon is not None:
+        require(reuse is None, "reuse", "must not be given with epsilon", reuse, "leave one of the two out")
+        found = solve_to_accuracy(problem, needed(simulator), settings, executor, progress, callbacks)
         tell(callbacks, finished_event(found))
         return found
-    if certificate and simulator is not None and reuse is None and store is None:
-        total, signals = _USUAL_SAMPLES if samples is None else samples, simulator.num_signals
-        check(predict_run(problem, total, certificate=certificate, num_signals=signals), total + certificate)
-    solution = solve_budget(
-        problem,
-        simulator,
-        feasibility=feasibility,
-        samples=_USUAL_SAMPLES if samples is None else samples,
-        delta=delta,
-        seed=seed,
-        mode=mode,
-        reuse=reuse,
-        store=store,
-        solver=solver,
-        evaluator=evaluator,
-        design=design,
-        dual=dual,
-        iterations=iterations,
-        error=error,
-        buffers=buffers,
-        batch_size=batch_size,
-        resolution=resolution,
-        allocation=allocation,
-        upper=upper,
-        step_size=step_size,
-        target=target,
-        tolerance=tolerance,
-        executor=executor,
-        progress=progress,
-        callbacks=callbacks,
-    )
-    if certificate:
-        if simulator is None:
-            raise InputError("simulator", "must be given for a certificate", None, "pass a GenerativeModel")
-        solution = certified(solution, simulator, samples=certificate, seed=seed, delta=delta, executor=executor)
-        if solution.certificate is not None:
-            tell(callbacks, certificate_event(solution.certificate))
-    tell(callbacks, finished_event(solution))
-    return solution
+    calls, proof = settings.split(stored=reuse is not None)
+    if reuse is not None and simulator is None and settings.method.certificate is None:
+        proof = 0  # nothing can be drawn, and nobody asked for it
+    if proof and simulator is not None and reuse is None:
+        check(predict_run(problem, calls, certificate=proof, num_signals=simulator.num_signals), calls + proof)
+    found = budget_of(problem, simulator, settings, calls, executor, progress, callbacks, reuse=reuse)
+    if proof:
+        seed = settings.seed if certificate_seed is None else certificate_seed
+        found = certified(found, needed(simulator), samples=proof, seed=seed, delta=settings.delta, executor=executor)
+        if found.certificate is not None:
+            tell(callbacks, certificate_event(found.certificate))
+    tell(callbacks, finished_event(found))
+    return found
+
+
+def _delta_of(confidence: Any) -> float:
+    good = isinstance(confidence, (int, float)) and 0 < confidence < 1
+    require(good, "confidence", "must lie in (0, 1)", confidence, "0.95 means that all holds with 95 % probability")
+    return 1.0 - float(confidence)
+
+
+def _refuse_moved(moved: dict[str, Any]) -> None:
+    """Words of earlier versions, and words that nobody knows."""
+    for name, value in moved.items():
+        if name in _MOVED:
+            raise InputError(name, "is no longer an argument of solve", repr(value), f"use {_MOVED[name]}")
+        known = list(solve.__kwdefaults__ or ())
+        near = difflib.get_close_matches(name, known, 1)
+        remedy = f"did you mean {near[0]}?" if near else f"it takes {', '.join(known)}"
+        raise InputError(name, "is no argument of solve", repr(value), remedy)

@@ -1,49 +1,29 @@
 """§3, what a run returns: the mixture, its values in the user's units, and an honest status.
 
 Inside, everything is in the paper's units; this is the one place where values and multipliers are turned back into the
-user's. A run that did not reach what was asked says so in its :class:`Status` and message; it never returns silently, and
+user's. A run that did not reach what was asked says so in its verdict; it never returns silently, and
 never a number beside a failure.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from saddleback.certificates.certificate import Certificate
 from saddleback.method.framework import Outcome
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy, TabularPolicy
+from saddleback.problem.remarks import Remark
 from saddleback.problem.spaces import Array
+from saddleback.runs.verdict import Status, Verdict
+from saddleback.runs.words import sentence
 
-
-class Certified(Protocol):
-    """What a certificate shows to whoever prints it: :class:`saddleback.certificates.Certificate`."""
-
-    @property
-    def samples(self) -> int:
-        """Simulator calls spent on it."""
-        ...
-
-    def to_json(self) -> dict[str, Any]:
-        """One JSON-ready object."""
-        ...
-
-
-class Status(Enum):
-    """How a run ended; each has an exit code on the command line."""
-
-    SOLVED = "solved"
-    INFEASIBLE = "infeasible"
-    UNDECIDED = "undecided"
-    BUDGET_EXHAUSTED = "budget-exhausted"
-
-    @property
-    def exit_code(self) -> int:
-        """0 solved, 3 infeasible, 4 undecided or out of budget."""
-        return {"solved": 0, "infeasible": 3}.get(self.value, 4)
+Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | None"
+"""What JSON can hold."""
 
 
 @dataclass(frozen=True)
@@ -93,17 +73,15 @@ class Stationary:
 
 
 @dataclass(frozen=True)
-class Solution:
+class Answer:
     """A policy with what is known about it. ``mixture``, ``value`` and the rest are None where there is no answer.
 
     ``gap`` is what the dual left open between the mixture and its own upper bound, in the user's reward; what is proved
-    is in ``certificate``. ``samples`` counts all simulator calls, the certificate's included. ``prepared`` holds the
-    samples and oracles, for a later ``solve(..., reuse=solution)`` or a frontier, and ``orders`` what the dual was told. ``certificate_seeds`` have been used to prove something of these
-    samples: a second proof needs another.
+    is in ``certificate``. ``samples`` counts all simulator calls, the certificate's included. ``settings`` is the record of
+    what was chosen and what came of it, ready for JSON.
     """
 
-    status: Status
-    message: str
+    verdict: Verdict
     problem: CMDP
     samples: int
     mixture: MixturePolicy | None = None
@@ -115,28 +93,35 @@ class Solution:
     gap: float | None = None
     trace: Trace | None = None
     stationary: Stationary | None = None
-    remarks: tuple[str, ...] = ()
-    settings: dict[str, Any] = field(default_factory=dict)
-    certificate: Certified | None = None
-    prepared: Any = field(default=None, repr=False)
-    orders: Any = field(default=None, repr=False)
-    certificate_seeds: tuple[int, ...] = ()
-    slater_prices: Array | None = field(default=None, repr=False)
+    remarks: tuple[Remark, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    certificate: Certificate | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    @property
+    def status(self) -> Status:
+        """How the run ended."""
+        return self.verdict.status
+
+    @property
+    def message(self) -> str:
+        """The verdict in a sentence, without a full stop."""
+        return sentence(self.verdict)
+
+    def to_json(self) -> dict[str, Plain]:
         """One JSON-ready object; the keys are the command line's contract."""
-        out: dict[str, Any] = {
+        out: dict[str, Plain] = {
             "status": self.status.value,
+            "reason": self.verdict.reason.value,
             "message": self.message,
             "value": self.value,
-            "constraints": [_without_none(vars(c)) for c in self.constraints],
+            "constraints": [{k: v for k, v in vars(c).items() if v is not None} for c in self.constraints],
             "multipliers": list(self.multipliers),
             "samples": self.samples,
             "policy": [
                 {"weight": m.weight, "value": m.value, "constraints": list(m.constraints)} for m in self.members
             ],
-            "remarks": list(self.remarks),
-            "settings": self.settings,
+            "remarks": [remark.text for remark in self.remarks],
+            "settings": dict(self.settings),
             "certificate": None if self.certificate is None else self.certificate.to_json(),
         }
         if self.gap is not None:
@@ -145,14 +130,8 @@ class Solution:
             out["max_slack"] = self.max_slack
         if self.stationary is not None:
             value, *constraints = map(float, self.stationary.values)
-            out["stationary"] = {"value": value, "constraints": constraints, "label": self.stationary.label}
+            out["stationary"] = {"value": value, "constraints": list(constraints), "label": self.stationary.label}
         return out
-
-    def plot(self, panel: str | None = None, ax: Any = None) -> Any:
-        """A matplotlib Figure of the answer, or of one ``panel`` (reward, constraints, dual, members), on ``ax`` if given."""
-        from saddleback.reports.plots import plot_solution
-
-        return plot_solution(self, panel, ax)
 
 
 def constraint_reports(
@@ -181,7 +160,3 @@ def member_reports(problem: CMDP, outcome: Outcome) -> tuple[MemberReport, ...]:
         MemberReport(float(w), float(v[0]), tuple(map(float, v[1:])))
         for w, v in zip(outcome.mixture.weights, values, strict=True)
     )
-
-
-def _without_none(row: dict[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in row.items() if v is not None}
