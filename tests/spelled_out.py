@@ -27,7 +27,8 @@ def solve(
             "projected-descent": {"iterations", "upper", "step_size"},
             "column-generation": {"tolerance", "max_columns"},
         }
-        choices["dual"] = Part(name, {k: v for k, v in options.items() if k in known[name] and v is not None})
+        fitting = known.get(name, set()) & {k for k, v in options.items() if v is not None}
+        choices["dual"] = Part(name, {k: options[k] for k in fitting})
     if given.get("store") is not None:
         given["reuse"] = given.pop("store")
     given.pop("store", None)

@@ -120,7 +120,7 @@ def test_a_priori_guarantee_in_default_mode():
     """At γ = .5, d = 3 and 4·10⁶ samples the constants say something, and it is kept."""
     instance = zoo.make("random-linear", gamma=0.5, dim=3)
     s = solve(instance.problem, instance.simulator, samples=4_000_000, resolution=400, batch_size=4000)
-    remark = next(r for r in s.remarks if "a-priori guarantee" in r)
+    remark = next(r.text for r in s.remarks if "a-priori guarantee" in r.text)
     assert "with probability 0.95" in remark
     truth = mixture_values(instance.table, s.mixture)
     exact = solve_exactly(instance.table)

@@ -29,10 +29,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # tests/spelled_out.py, when this runs as a program
 
-from notes import Notebook, digest_of
-
 import calls
 from calls import Answer
+from notes import Notebook, digest_of
 
 SEED = 3
 Run = Callable[[Notebook, int, Path], Answer]

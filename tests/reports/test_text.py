@@ -18,10 +18,11 @@ from saddleback import zoo
 from saddleback.certificates import Certificate
 from saddleback.exact import mixture_values, solve_exactly
 from saddleback.problem.policies import MixturePolicy, TabularPolicy
+from saddleback.problem.remarks import Remark
 from saddleback.runs.answer import ConstraintReport, MemberReport
 from saddleback.runs.tables import between, number
 from saddleback.runs.text import print_exact, print_solution
-from saddleback.runs.verdict import Status
+from saddleback.runs.verdict import Reason, Shortfall, Status, Verdict
 from saddleback.simulators.table import Table
 from saddleback.solving.solution import Solution
 from spelled_out import solve
@@ -47,7 +48,7 @@ def answer(
     values: list[float],
     *,
     members: int = 2,
-    remarks: tuple[str, ...] = (),
+    remarks: tuple[Remark, ...] = (),
     certificate: Certificate | None = None,
 ) -> Solution:
     """A solution in which every number of constraint i is ``values[i]``."""
@@ -58,8 +59,7 @@ def answer(
     ]
     mixture = MixturePolicy.of([TabularPolicy.deterministic(np.zeros(1), table.num_actions)], np.ones(1))
     return Solution(
-        Status.SOLVED,
-        "the constraints hold on average over the mixture, up to the accuracy of the run",
+        Verdict(Status.SOLVED, Reason.HOLDS_UP_TO_ACCURACY),
         problem,
         123_456,
         mixture,
@@ -109,7 +109,7 @@ def test_a_solved_problem_end_to_end() -> None:
         assert number(float(x)) in text.split()
     assert "<= 1.2" in text
     assert "expected discounted totals" in words(text) and "simulator calls" in words(text)
-    assert all(f"Note: {remark}." in words(text) for remark in solution.remarks)
+    assert all(f"Note: {remark.text}." in words(text) for remark in solution.remarks)
     assert "truth" not in printed(print_solution, solution)
     assert "likely range" in text and "proved" not in text.split("Note:")[0]
 
@@ -125,7 +125,7 @@ def test_a_certificate_takes_the_place_of_the_likely_range() -> None:
     assert words(text).count(between(proof.constraints[0])) == 2
     assert "the limits shown are measured" not in words(text) and "a-priori" not in words(text)
     plain = solve(instance.problem, instance.simulator, samples=50_000)
-    assert any("the limits shown are measured" in remark for remark in plain.remarks)  # or this tests nothing
+    assert any("the limits shown are measured" in remark.text for remark in plain.remarks)  # or this tests nothing
 
 
 def test_a_policy_without_prices_has_dashes() -> None:
@@ -181,8 +181,8 @@ def test_the_check_sees_a_cut_table() -> None:
 
 def test_an_infeasible_problem_shows_no_policy() -> None:
     problem = bandit([0.5]).problem()
-    message = "no policy meets 'constraint-0' >= 0.5 (the best found: 0.2), by measured limits; relax a threshold"
-    text = printed(print_solution, Solution(Status.INFEASIBLE, message, problem, 10, max_slack=-0.3))
+    verdict = Verdict(Status.INFEASIBLE, Reason.NO_POLICY, shortfalls=(Shortfall("constraint-0", ">=", 0.5, 0.2),))
+    text = printed(print_solution, Solution(verdict, problem, 10, max_slack=-0.3))
     assert words(text).startswith("bandit: infeasible. No policy meets 'constraint-0'")
     assert "largest reachable slack is -0.3" in words(text)
     assert "estimate" not in text and "mixture" not in text
@@ -202,11 +202,11 @@ def test_members_say_which_constraints_they_miss() -> None:
 def test_names_are_not_markup() -> None:
     """Square brackets mean colours to the printing library; in a user's names they mean square brackets."""
     table = bandit([0.1], names=["queue[/3] [red]"])
-    text = printed(print_solution, answer(table, [0.5], remarks=("see [bold]this[/bold]",)))
+    text = printed(print_solution, answer(table, [0.5], remarks=(Remark("test", "see [bold]this[/bold]"),)))
     assert "queue[/3] [red]" in text and "see [bold]this[/bold]" in text
     assert "queue[/3] [red]" in printed(print_exact, table.problem(), solve_exactly(table))
-    message = "no policy meets 'queue[/3]'"
-    assert message[1:] in printed(print_solution, Solution(Status.INFEASIBLE, message, table.problem(), 0))
+    verdict = Verdict(Status.INFEASIBLE, Reason.NO_POLICY, shortfalls=(Shortfall("queue[/3]", ">=", 0.5, 0.2),))
+    assert "o policy meets 'queue[/3]'" in printed(print_solution, Solution(verdict, table.problem(), 0))
 
 
 @pytest.mark.parametrize("constraints", [[], [math.nan]])

@@ -19,6 +19,7 @@ from saddleback.files.json_file import sha256_of
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.spaces import BoxStates
 from saddleback.runs.run_folder import Origin, check_place, load_run, save_run
+from saddleback.runs.verdict import Reason, Status, Verdict
 from spelled_out import solve
 
 TABLE = random_table(1)
@@ -76,7 +77,7 @@ def test_a_table_is_copied(tmp_path: Path) -> None:
 
 
 def test_a_run_without_policy_or_proof(tmp_path: Path) -> None:
-    bare = Solution(SOLUTIONS[0].status, "nothing", SOLUTIONS[0].problem, 10)
+    bare = Solution(Verdict(Status.UNDECIDED, Reason.NO_FEASIBLE_MIXTURE), SOLUTIONS[0].problem, 10)
     save(tmp_path / "run", bare)
     run = load_run(tmp_path / "run")
     assert (run.certificate, run.mixture, run.rollouts) == (None, None, None)
