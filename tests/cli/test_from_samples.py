@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 
 from saddleback.cli import solve as verb
-from saddleback.cli.drawing import Watched, _Failures
 from saddleback.errors import InputError
 from saddleback.instances.zoo import make
 from saddleback.sampling.blocks import Block, BlockSource, InOrder
+from saddleback.sampling.executors import Durable, Replayed
 from saddleback.sampling.fingerprint import CHECK_CALLS
 from saddleback.simulators.generative_model import GenerativeModel
 from saddleback.solving import progress
@@ -174,7 +174,7 @@ def test_too_few_samples_for_a_certificate_are_named(run: Any, tmp_path: Path) -
     assert fault.name == "--certificate-samples"
 
 
-def test_what_is_drawn_again_is_compared_in_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_drawn_again_is_compared_in_little_memory(tmp_path: Path) -> None:
     """Of 6,400 blocks 64 are drawn again; no draw waits for it, and at most eight are asked for at a time."""
     instance, lots, alive = make("queue"), [], [0, 0]
 
@@ -191,21 +191,21 @@ def test_what_is_drawn_again_is_compared_in_little_memory(monkeypatch: pytest.Mo
     states, actions = instance.problem.pairs()
     blocks = BlockSource(instance.simulator, instance.problem, states, actions, 0)
     carrier = Noted()
-    watched = Watched(carrier, lambda *_: None, _Failures(), replay_with=carrier)
+    replayed = Replayed(carrier, Durable(tmp_path / "samples", {}, carrier))
     tasks = [Block(0, 10, number, 64) for number in range(6400)]
     before = instance.simulator.num_queries
-    for _ in watched.run(blocks.draw, tasks):
+    for _ in replayed.run(blocks.draw, tasks):
         pass
     assert lots == [6400, *[8] * 8] and alive[1] <= 8
-    assert watched.finding is None and watched.check_calls == CHECK_CALLS + 64 * 64
+    assert replayed.finding is None and replayed.check_calls == CHECK_CALLS + 64 * 64
     assert instance.simulator.num_queries - before == 6400 * 64  # checks are counted apart
 
     rng = np.random.default_rng(1)
     deaf = GenerativeModel(lambda s, a, _: instance.simulator.sample(s, a, rng).next_states, instance.problem.states)
     blocks = BlockSource(deaf, instance.problem, states, actions, 0)
-    for _ in watched.run(blocks.draw, tasks):
+    for _ in replayed.run(blocks.draw, tasks):
         pass
-    assert watched.finding is not None and "(0, 0, 10, 0)" in watched.finding and "64 blocks" in watched.finding
+    assert replayed.finding is not None and "(0, 0, 10, 0)" in replayed.finding and "64 blocks" in replayed.finding
 
 
 def test_an_interrupt_says_how_to_go_on_and_the_result_is_the_same(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ class PerWorker(Shuffled):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_shuffled_completion(serial, seed, tmp_path, monkeypatch):
     shuffled = Shuffled(seed)
-    monkeypatch.setattr("saddleback.cli.drawing.make", lambda *_, **__: shuffled)
+    monkeypatch.setattr("saddleback.sampling.executors.make", lambda *_, **__: shuffled)
     assert sampled(tmp_path / "s", "--workers", 2)["sha256"] == serial
     assert shuffled.moved > 50, "most blocks came at another time than they were asked for"
 
@@ -127,7 +127,7 @@ def test_shuffled_completion(serial, seed, tmp_path, monkeypatch):
 def test_one_stream_a_worker_would_give_other_bits(serial, tmp_path, monkeypatch):
     hashes = {serial}
     for workers in (1, 2, 3, 7):
-        monkeypatch.setattr("saddleback.cli.drawing.make", lambda *_, workers=workers, **__: PerWorker(workers))
+        monkeypatch.setattr("saddleback.sampling.executors.make", lambda *_, workers=workers, **__: PerWorker(workers))
         hashes.add(sampled(tmp_path / f"s{workers}", "--workers", 2)["sha256"])
     assert len(hashes) == 5
 

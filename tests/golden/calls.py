@@ -137,6 +137,9 @@ class WatchedExecutor:
             self._notebook.note(Key(*source.key(task)), len(draw.next_states), asked, draw)
             yield task, draw
 
+    def close(self) -> None:
+        """``inner`` is its owner's to close."""
+
 
 class WatchedModel(GenerativeModel):
     """A simulator whose calls are entered one by one: for whoever takes no executor."""
@@ -157,7 +160,7 @@ class _InterruptedError(Exception):
     """The power cut."""
 
 
-class _Interrupted:
+class _Interrupted(InOrder):
     """Stops in the middle of the work: once so many samples have been drawn."""
 
     def __init__(self, after: int):

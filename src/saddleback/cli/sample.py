@@ -25,7 +25,6 @@ from saddleback.runs.settings import Settings as Asked
 from saddleback.runs.targets import load_target, origin_of
 from saddleback.runs.work_folder import SAMPLES, abandon_work, begin_work, finish_work, work_folder
 from saddleback.sampling.blocks import Block, BlockSource
-from saddleback.sampling.executors.durable import Durable
 from saddleback.sampling.fingerprint import fingerprint_of
 from saddleback.sampling.store.header import require_same
 from saddleback.sampling.store.pooling import PARTS, pool, seeds_of
@@ -111,11 +110,11 @@ def draw_rounds(
             display() as show,
             drawing.executor(instance, place / SAMPLES, show, fields=fields, counts=True) as executor,
         ):
-            assert isinstance(executor.inner, Durable)
-            missing = executor.inner.missing(blocks, tasks)
+            assert executor.kept is not None
+            missing = executor.kept.missing(blocks, tasks)
             for _ in executor.run(blocks.draw, missing):
                 pass
-            digest = executor.inner.content_hashes()[f"samples-{seed}"]
+            digest = executor.kept.content_hashes()[f"samples-{seed}"]
     except InputError:  # samples of something else, say: a request that was mistyped must not keep the right one out
         if fresh:
             abandon_work(place)
