@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from saddleback.simulators.generative_model import GenerativeModel
     from saddleback.simulators.table import Table
     from saddleback.solving.frontier import frontier
+    from saddleback.solving.kept_run import resume
     from saddleback.solving.solution import Solution
     from saddleback.solving.solve import solve
     from saddleback.solving.strict import issue_certificate
@@ -68,6 +69,7 @@ _HOME = {
     "load_mixture": "problem.policy_file",
     "load_table": "instances.table_file",
     "optimal_design": "designs.optimal",
+    "resume": "solving.kept_run",
     "save_mixture": "problem.policy_file",
     "save_table": "instances.table_file",
     "solve": "solving.solve",
@@ -119,6 +121,7 @@ __all__ = [
     "load_mixture",
     "load_table",
     "optimal_design",
+    "resume",
     "save_mixture",
     "save_table",
     "solve",

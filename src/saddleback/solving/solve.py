@@ -1,6 +1,6 @@
 """One call: ``solve(problem, simulator, samples=… | epsilon=…, feasibility=…) -> Solution``.
 
-    settings → parts → samples (drawn, reused or stored) → policy (:mod:`.find`) → certificate (:mod:`.strict`)
+    settings → samples → policy → certificate (:mod:`.pipeline`), in memory or kept in a folder (:mod:`.kept_run`)
 
 samples   a solve from that many simulator calls, half of them for the certificate
 epsilon   buffers grow until the certificate shows what was asked (:mod:`.to_accuracy`)
@@ -9,23 +9,24 @@ epsilon   buffers grow until the certificate shows what was asked (:mod:`.to_acc
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 from saddleback.errors import InputError, require
 from saddleback.problem.cmdp import CMDP
-from saddleback.runs.events import Callback, tell
+from saddleback.runs.events import Callback
 from saddleback.runs.settings import Feasibility, Method, Settings
 from saddleback.sampling.blocks import Executor
-from saddleback.sampling.memory import check, predict_run
+from saddleback.sampling.executors import make
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.simulators.generative_model import GenerativeModel
-from saddleback.solving.budget import budget_of, needed
-from saddleback.solving.events import certificate_event, finished_event
+from saddleback.solving.budget import needed
 from saddleback.solving.find import Progress
+from saddleback.solving.kept_run import solve_into
+from saddleback.solving.pipeline import carry_out
 from saddleback.solving.solution import Solution
-from saddleback.solving.strict import certified
-from saddleback.solving.to_accuracy import solve_to_accuracy
 
 _MOVED = {name: f"method=Method({name}=...)" for name in Method.__dataclass_fields__} | {
     "certificate": "method=Method(certificate=...): samples now counts the certificate's calls too, and half of them prove "
@@ -51,7 +52,9 @@ def solve(
     seed: int = 0,
     method: Method | None = None,
     reuse: Solution | SampleStore | None = None,
-    executor: Executor | None = None,
+    out: str | os.PathLike[str] | None = None,
+    workers: int | None = 1,
+    executor: str | Executor | None = None,
     progress: Progress | None = None,
     callbacks: Sequence[Callback] = (),
     must: str | None = None,
@@ -73,7 +76,10 @@ def solve(
     method        which parts; ``Method.paper()`` is the paper's algorithm
     reuse         samples that are there already: an earlier solution, whose problem may have other rewards, constraints and
                   thresholds, or a store; then ``samples`` counts the certificate's calls only
-    executor      who draws the samples (:mod:`saddleback.sampling.executors`); no answer depends on it
+    out           a new folder that keeps everything, samples included: a run that is killed there is taken up again by
+                  :func:`saddleback.resume`, to the same result
+    workers       processes that draw samples; no answer depends on it
+    executor      who draws them: "serial", "joblib", "ray", or an object (:mod:`saddleback.sampling.executors`)
     progress      called with (what, done, total)
     callbacks     told what happens (docs/callbacks.md); they change nothing
     must          "solved" or "proved": raise :class:`saddleback.UnmetError` where the answer is less
@@ -82,39 +88,20 @@ def solve(
     require(delta is None or confidence is None, "confidence", "must not be given with delta", confidence, "give one")
     share = 0.05 if delta is None and confidence is None else delta if confidence is None else _delta_of(confidence)
     settings = Settings(samples, epsilon, max_samples, feasibility, share, seed, method or Method())  # type: ignore[arg-type]
-    found = carry_out(problem, simulator, settings, reuse, executor, progress, callbacks)
+    if out is not None:
+        require(reuse is None, "out", "must not be given with reuse", str(out), "keep the run that draws the samples")
+        if executor is not None and not isinstance(executor, str):
+            rule, remedy = "must be given by name where the run is kept", "use workers=, or one of serial, joblib, ray"
+            raise InputError("executor", rule, executor, remedy)
+        found = solve_into(
+            out, problem, needed(simulator), settings, workers, executor, progress=progress, callbacks=callbacks
+        )
+    elif isinstance(executor, str) or (executor is None and workers != 1):
+        with closing(make(executor, workers)) as drawing:
+            found = carry_out(problem, simulator, settings, reuse, drawing, progress, callbacks)
+    else:
+        found = carry_out(problem, simulator, settings, reuse, executor, progress, callbacks)
     return found if must is None else found.require(must)
-
-
-def carry_out(
-    problem: CMDP,
-    simulator: GenerativeModel | None,
-    settings: Settings,
-    reuse: Solution | SampleStore | None = None,
-    executor: Executor | None = None,
-    progress: Progress | None = None,
-    callbacks: Sequence[Callback] = (),
-    certificate_seed: int | None = None,
-) -> Solution:
-    """As :func:`solve`, from validated settings; ``certificate_seed`` is the settings' own unless given."""
-    if settings.epsilon is not None:
-        require(reuse is None, "reuse", "must not be given with epsilon", reuse, "leave one of the two out")
-        found = solve_to_accuracy(problem, needed(simulator), settings, executor, progress, callbacks)
-        tell(callbacks, finished_event(found))
-        return found
-    calls, proof = settings.split(stored=reuse is not None)
-    if reuse is not None and simulator is None and settings.method.certificate is None:
-        proof = 0  # nothing can be drawn, and nobody asked for it
-    if proof and simulator is not None and reuse is None:
-        check(predict_run(problem, calls, certificate=proof, num_signals=simulator.num_signals), calls + proof)
-    found = budget_of(problem, simulator, settings, calls, executor, progress, callbacks, reuse=reuse)
-    if proof:
-        seed = settings.seed if certificate_seed is None else certificate_seed
-        found = certified(found, needed(simulator), samples=proof, seed=seed, delta=settings.delta, executor=executor)
-        if found.certificate is not None:
-            tell(callbacks, certificate_event(found.certificate))
-    tell(callbacks, finished_event(found))
-    return found
 
 
 def _delta_of(confidence: Any) -> float:
