@@ -182,7 +182,7 @@ def test_every_linear_solver_by_name(run, solver):
         "--mode",
         "literal",
     )
-    assert code in (0, 4), err
+    assert code in (0, 4, 6), err  # so few iterations may leave a policy that its own proof refutes
     assert json.loads(out)["settings"]["solver"] == solver
 
 
@@ -192,7 +192,7 @@ def test_every_tabular_solver_by_name(run, solver):
     code, out, err = run(
         "solve", *target, "--samples", 40_000, "--iterations", 30, "--solver", solver, "--json", "--mode", "literal"
     )
-    assert code in (0, 4), err
+    assert code in (0, 4, 6), err  # so few iterations may leave a policy that its own proof refutes
     assert json.loads(out)["settings"]["solver"] == solver
 
 
@@ -200,7 +200,7 @@ def test_every_tabular_solver_by_name(run, solver):
 def test_every_design_by_name(run, design):
     target = ["random-linear", "--set", "states=20", "--set", "gamma=0.6"]
     code, out, err = run("solve", *target, *QUICK, "--design", design, "--json")
-    assert code in (0, 4), err
+    assert code in (0, 4, 6), err  # so few iterations may leave a policy that its own proof refutes
     assert json.loads(out)["settings"]["design"] == design
 
 

@@ -217,7 +217,6 @@ def _certificate_seed(instance: Instance, budget: dict[str, Any], parts: dict[st
 
     With the streams of the first certificate the second question would depend on the samples that are to answer it.
     """
-    require(parts["seed"] >= 0, "--seed", "must not be negative", parts["seed"], "use 0, 1, 2 …")
     asked = {name: value for name, value in budget.items() if name != "from"}  # the folder may be moved
     text = json.dumps([asked, parts, problem_fields(instance.problem)], sort_keys=True)
     return derived_seed(parts["seed"], int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]))
