@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from saddleback import solve
 from saddleback.certification import issue_certificate
 from saddleback.choices import Choices, parts_of
@@ -11,6 +13,7 @@ from saddleback.from_store import prepare_from
 from streamed_runs import fill, square
 
 
+@pytest.mark.slow
 def test_a_solve_from_a_store_is_certified_from_an_excerpt(tmp_path: Path) -> None:
     """Points of R^k stay on disk; a small buffer guides the certificate, whose limits agree with an independent one."""
     problem, model, _ = square()

@@ -19,6 +19,8 @@ from saddleback.memory.limit import _GROUPS, SHARE, _group, _machine
 from saddleback.solution import Status
 from saddleback.solving import solve
 
+pytestmark = pytest.mark.check
+
 PROGRAM = Path(__file__).parent / "memory_runs.py"
 SMALL = ["tabular", "linear", "support", "points", "strict"]
 MB = 10**6

@@ -94,6 +94,7 @@ def _final(run: Path) -> dict[str, str]:
     return {name: sha for name, sha in final_files(run).items() if "samples/" not in name and name != "run.json"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "fresh"),
     [

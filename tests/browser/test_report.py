@@ -14,6 +14,8 @@ from report_runs import HOSTILE, Reported
 from saddleback.columns import solve_master
 from saddleback.tradeoff import Frontier
 
+pytestmark = pytest.mark.check
+
 CLOSE = 1e-9
 VIEWS = [(DESKTOP, "light"), (DESKTOP, "dark"), (TELEPHONE, "light"), (TELEPHONE, "dark")]
 

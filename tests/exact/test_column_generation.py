@@ -186,7 +186,7 @@ def test_agrees_on_random_tables_in_odd_units(m: int, seed: int, gamma: float) -
 
 
 @pytest.mark.parametrize("where", ["middle", "edge", "slack", "infeasible", "barely infeasible"])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", [*range(10), *(pytest.param(s, marks=pytest.mark.check) for s in range(10, 40))])
 def test_agrees_on_degenerate_tables(seed: int, where: str) -> None:
     """Ties, constants, deterministic moves, one state, one action, thresholds at the edge of what is reachable."""
     table = degenerate_table(seed, where)
@@ -261,6 +261,7 @@ def test_few_policies_are_priced(seed: int, monkeypatch: pytest.MonkeyPatch) -> 
     assert len(calls) > 11
 
 
+@pytest.mark.slow
 def test_compiled_and_plain_agree() -> None:
     for m in (1, 2):
         table = zoo.make("garnet", states=400, actions=5, constraints=m, gamma=0.95).table

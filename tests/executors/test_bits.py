@@ -27,7 +27,7 @@ from saddleback.executors import make
 from saddleback.simulator import Draw
 from saddleback.storage.policy_file import load_mixture
 
-pytestmark = pytest.mark.xdist_group("ray")
+pytestmark = [pytest.mark.check, pytest.mark.xdist_group("ray")]
 STUDY = pytest.mark.study
 
 

@@ -21,6 +21,8 @@ from fuzz.mutants import KINDS, NPZ, SEED, Recipe, mutant, recipe, warm
 from fuzz.oracles import check
 from saddleback.storage import manifest, npz, recovery, run_folder, table_file
 
+pytestmark = pytest.mark.check
+
 CORPUS = Path(__file__).parent / "corpus"
 SHARES = {"table": 4_500, "policy": 6_500, "run": 3_500, "store": 3_500, "proof": 1_000, "request": 1_000}
 """Mutants of each kind in the ordinary suite, 20,000 in all."""

@@ -9,6 +9,8 @@ from saddleback import solve, zoo
 from saddleback.exact import mixture_values, solve_exactly
 from saddleback.theory import plan
 
+pytestmark = pytest.mark.check
+
 
 def certified_gap(seed: int, calls: int) -> tuple[float, float]:
     """Certified and true gap on the random linear problem of that seed, d = 8, γ = .9, H = 10."""

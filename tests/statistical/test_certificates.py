@@ -18,6 +18,8 @@ from scipy.stats import binom
 from saddleback import solve, zoo
 from saddleback.exact import mixture_values, solve_exactly
 
+pytestmark = pytest.mark.check
+
 DELTA = 0.05
 
 

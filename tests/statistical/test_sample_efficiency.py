@@ -6,6 +6,8 @@ import pytest
 from saddleback import solve, zoo
 from saddleback.exact import mixture_values, solve_exactly
 
+pytestmark = pytest.mark.check
+
 
 def error_of(instance, solution):
     """max(V* − V, violation) of the returned mixture, in utilities."""

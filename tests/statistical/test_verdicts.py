@@ -10,6 +10,8 @@ from saddleback.problem import CMDP, Constraint, Start
 from saddleback.simulator import GenerativeModel
 from saddleback.spaces import FiniteStates
 
+pytestmark = pytest.mark.check
+
 
 @pytest.mark.parametrize(
     ("mode", "dim", "samples"), [("default", 24, 100_000), ("literal", 24, 20_000), ("default", 40, 200_000)]

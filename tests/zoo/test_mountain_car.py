@@ -27,6 +27,8 @@ from saddleback.solvers import PlugIn
 from saddleback.spaces import Array, States
 from saddleback.zoo import Instance, make
 
+pytestmark = pytest.mark.check
+
 MULTIPLIERS = np.linspace(0.0, 1.5, 20)
 DECISIONS = 60  # of a rollout: γ^60 = 0.002 of at most 10 is left out, the same for all policies
 
