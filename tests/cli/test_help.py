@@ -110,7 +110,7 @@ SAME_EVERYWHERE = (
 def test_the_same_name_means_the_same(run: Call, name: str) -> None:
     found = {verb: o for verb in VERBS for o in options(verb) if o.opts[0] == name}
     assert found
-    kind = re.compile(rf"{name} +(<[\w\[\]]+>|[A-Z]{{4,}}\b)?")  # earlier versions of Typer: INTEGER, and nothing for flags
+    kind = re.compile(rf"{name} +(<[\w\[\]]+>|[A-Z]{{4,}}\b)?")  # <int>; in Typer 0.15 INTEGER, and nothing for a flag
     kinds = {kind.search(run(verb, "--help")[1])[1] for verb in found}  # type: ignore[index]
     assert len(kinds) == 1, kinds
     if name in ("--set", "--json", "--workers", "--executor", "--timeout", "--callback"):
