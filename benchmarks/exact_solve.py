@@ -26,9 +26,9 @@ from benchmarks.timing import Row
 from saddleback.exact import solve_by_columns
 from saddleback.exact.bellman import Model
 from saddleback.exact.policy_iteration import anywhere, price
+from saddleback.instances.zoo import make
+from saddleback.instances.zoo.garnet import _distinct_columns
 from saddleback.simulators.table import Table
-from saddleback.zoo import make
-from saddleback.zoo.garnet import _distinct_columns
 
 GAMMA, ACTIONS, TOLERANCE = 0.95, 10, 1e-6
 

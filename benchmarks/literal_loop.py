@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.timing import Row, ratio
-from saddleback.duals import ProjectedDescent
-from saddleback.framework import Oracle, run
-from saddleback.setup import Choices, prepare
-from saddleback.zoo import make
+from saddleback.instances.zoo import make
+from saddleback.method.duals import ProjectedDescent
+from saddleback.method.framework import Oracle, run
+from saddleback.solving.prepare import Choices, prepare
 
 T, K = 200, 20
 

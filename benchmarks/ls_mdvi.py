@@ -14,13 +14,13 @@ import numba
 import numpy as np
 
 from benchmarks.timing import Row, ratio
-from saddleback.batches import SampleBatches
-from saddleback.buffer import Buffer, Samples, cut
-from saddleback.design import weighted_design
+from saddleback.designs.design import weighted_design
 from saddleback.features import FeatureMatrix
-from saddleback.problem import CMDP, Constraint, Start
-from saddleback.solvers import LSMDVI
-from saddleback.spaces import FiniteStates
+from saddleback.method.solvers import LSMDVI
+from saddleback.problem.cmdp import CMDP, Constraint, Start
+from saddleback.problem.spaces import FiniteStates
+from saddleback.sampling.batches import SampleBatches
+from saddleback.sampling.buffer import Buffer, Samples, cut
 
 S, A, d, C, T, M = 20_000, 10, 20, 60, 100, 2_000
 K = 16

@@ -13,14 +13,14 @@ import math
 import numpy as np
 
 from benchmarks.timing import Row
-from saddleback.certify.baselines import fit_baseline
-from saddleback.certify.intervals import betting, maurer_pontil_half_width
-from saddleback.certify.rollouts import roll_out, steps_per_rollout
-from saddleback.policy import MixturePolicy
-from saddleback.problem import CMDP
-from saddleback.simulator import GenerativeModel, Stream, generator
-from saddleback.solving import solve
-from saddleback.zoo import make
+from saddleback.certificates.baselines import fit_baseline
+from saddleback.certificates.intervals import betting, maurer_pontil_half_width
+from saddleback.certificates.rollouts import roll_out, steps_per_rollout
+from saddleback.instances.zoo import make
+from saddleback.problem.cmdp import CMDP
+from saddleback.problem.policies import MixturePolicy
+from saddleback.simulators.generative_model import GenerativeModel, Stream, generator
+from saddleback.solving.solve import solve
 
 HALF_WIDTH, DELTA = 0.05, 0.05
 

@@ -21,12 +21,12 @@ import numpy as np
 
 from benchmarks.timing import Row, ratio
 from saddleback import solve
-from saddleback.blocks import Block, BlockSource, blocks_for
-from saddleback.durable import Durable
-from saddleback.executors import Joblib, Serial
-from saddleback.simulator import GenerativeModel, generator
-from saddleback.spaces import Actions, States
-from saddleback.zoo import make
+from saddleback.instances.zoo import make
+from saddleback.problem.spaces import Actions, States
+from saddleback.sampling.blocks import Block, BlockSource, blocks_for
+from saddleback.sampling.executors import Joblib, Serial
+from saddleback.sampling.executors.durable import Durable
+from saddleback.simulators.generative_model import GenerativeModel, generator
 
 
 def rows() -> list[Row]:

@@ -14,19 +14,19 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.timing import Row, ratio
-from saddleback.blocks import blocks_for
-from saddleback.buffer import Buffer, Samples, cut
-from saddleback.design import Design, weighted_design
-from saddleback.evaluators import LSPE, LSTD
+from saddleback.designs.design import Design, weighted_design
 from saddleback.features import FeatureFunction
-from saddleback.problem import CMDP, Constraint, Start
-from saddleback.simulator import Draw, generator
-from saddleback.solvers import LSMDVI
-from saddleback.spaces import BoxStates
-from saddleback.storage.disk import Disk
-from saddleback.storage.layout import Layout
-from saddleback.storage.sample_store import SampleStore
-from saddleback.streamed import StreamedBuffer, streamed_buffer
+from saddleback.files.disk import Disk
+from saddleback.method.evaluators import LSPE, LSTD
+from saddleback.method.solvers import LSMDVI
+from saddleback.problem.cmdp import CMDP, Constraint, Start
+from saddleback.problem.spaces import BoxStates
+from saddleback.sampling.blocks import blocks_for
+from saddleback.sampling.buffer import Buffer, Samples, cut
+from saddleback.sampling.store.layout import Layout
+from saddleback.sampling.store.sample_store import SampleStore
+from saddleback.sampling.streamed_buffer import StreamedBuffer, streamed_buffer
+from saddleback.simulators.generative_model import Draw, generator
 
 A, C, T, M = 4, 60, 50, 100
 

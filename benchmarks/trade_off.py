@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from benchmarks.timing import Row, ratio
-from saddleback.duals import ColumnGeneration
-from saddleback.framework import run
-from saddleback.setup import Choices, prepare
-from saddleback.slater import estimate_slater
-from saddleback.tradeoff import frontier
-from saddleback.zoo import make
+from saddleback.instances.zoo import make
+from saddleback.method.duals import ColumnGeneration
+from saddleback.method.framework import run
+from saddleback.method.slater import estimate_slater
+from saddleback.solving.frontier import frontier
+from saddleback.solving.prepare import Choices, prepare
 
 
 def rows() -> list[Row]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 PAGE = Path(__file__).with_name("plots.md")
 
@@ -15,11 +16,13 @@ def draw(folder: Path) -> None:
     """Run the page's code in ``folder``, where it saves its pictures; the same numbers give the same bytes."""
     import matplotlib
 
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
+    from pages import blocks
+
+    code = "\n".join(block.body.text for block in blocks(PAGE.read_text()) if block.language == "python")
     settings = {"svg.hashsalt": "saddleback", "svg.fonttype": "none", "path.simplify_threshold": 0.1}
     folder.mkdir(exist_ok=True)
     with matplotlib.rc_context(settings), contextlib.chdir(folder):
-        exec(compile("\n".join(blocks), PAGE.name, "exec"), {})
+        exec(compile(code, PAGE.name, "exec"), {})
 
 
 if __name__ == "__main__":

@@ -22,15 +22,15 @@ from typing import Any
 import numpy as np
 
 from saddleback import solve
-from saddleback.choices import Choices, Mode
 from saddleback.errors import SaddlebackError
-from saddleback.evaluators import BY_NAME as ALL_EVALUATORS
-from saddleback.evaluators import INTERACTIVE
-from saddleback.setup import Prepared, prepare
-from saddleback.simulator import Sampler
-from saddleback.solvers import BY_NAME as ALL_SOLVERS
-from saddleback.solvers import EXTRAS, TABULAR
-from saddleback.solvers.gss_stopping import GSSStopping
+from saddleback.method.evaluators import BY_NAME as ALL_EVALUATORS
+from saddleback.method.evaluators import INTERACTIVE
+from saddleback.method.solvers import BY_NAME as ALL_SOLVERS
+from saddleback.method.solvers import EXTRAS, TABULAR
+from saddleback.method.solvers.gss_stopping import GSSStopping
+from saddleback.simulators.generative_model import Sampler
+from saddleback.solving.choices import Choices, Mode
+from saddleback.solving.prepare import Prepared, prepare
 from studies.measuring import Curve, signed
 from studies.panels import LAST, Figures, Panel, by_title, compact
 from studies.truth import Truth, random_problems

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 
 from saddleback import solve
-from saddleback.choices import Choices
-from saddleback.evaluators import BY_NAME as ALL_EVALUATORS
 from saddleback.exact import best_policy
-from saddleback.setup import prepare
-from saddleback.solvers import BY_NAME as ALL_SOLVERS
-from saddleback.steering import Feasibility
+from saddleback.method.evaluators import BY_NAME as ALL_EVALUATORS
+from saddleback.method.solvers import BY_NAME as ALL_SOLVERS
+from saddleback.solving.choices import Choices
+from saddleback.solving.prepare import prepare
+from saddleback.solving.steering import Feasibility
 from saddleback.theory.paper_rates import linear_parameters, lower_bound
 from studies.measuring import Curve, signed
 from studies.panels import Figures, Panel, by_title

@@ -12,9 +12,9 @@ import numpy as np
 
 from saddleback import zoo
 from saddleback.exact import best_policy, mixture_values, policy_values, solve_exactly
-from saddleback.policy import Policy
+from saddleback.problem.policies import Policy
+from saddleback.runs.solution import Solution
 from saddleback.simulators.table import Table
-from saddleback.solution import Solution
 from studies.measuring import Array
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from saddleback.batches import Parts, SampleBatches
-from saddleback.buffer import Buffer, collect, cut
-from saddleback.design import Design, full_design, weighted_design
-from saddleback.problem import CMDP
+from saddleback.designs.design import Design, full_design, weighted_design
+from saddleback.problem.cmdp import CMDP
+from saddleback.sampling.batches import Parts, SampleBatches
+from saddleback.sampling.buffer import Buffer, collect, cut
 from saddleback.simulators.table import Table
 
 

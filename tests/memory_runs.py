@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import saddleback
 from saddleback import CMDP, InputError, zoo
-from saddleback.memory import LIMIT_VARIABLE, predict_run
-from saddleback.simulator import GenerativeModel
+from saddleback.sampling.memory import LIMIT_VARIABLE, predict_run
+from saddleback.simulators.generative_model import GenerativeModel
 from streamed_runs import square
 
 PROC = Path("/proc") / "self"

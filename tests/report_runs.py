@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from saddleback import Solution, save_table, solve
-from saddleback.problem import CMDP
+from saddleback.problem.cmdp import CMDP
 from saddleback.reports.html.page import page_of
-from saddleback.reports.html.record import drawings_of
+from saddleback.runs.run_folder import Run, load_run, save_run
+from saddleback.runs.targets import load_run_target, load_target, origin_of
 from saddleback.simulators.table import Table
-from saddleback.storage.run_folder import Run, load_run, save_run
-from saddleback.targets import load_run_target, load_target, origin_of
+from saddleback.solving.drawings import drawings_of
 
 HOSTILE = '</script><script>window.hacked = 1</script>"\'><img src=x onerror="window.hacked = 2">&amp;'
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from saddleback.blocks import BlockSource, blocks_for
-from saddleback.buffer import Buffer, collect, cut
-from saddleback.design import Design, weighted_design
+from saddleback.designs.design import Design, weighted_design
 from saddleback.features import FeatureFunction
-from saddleback.problem import CMDP, Constraint, Start
-from saddleback.simulator import GenerativeModel
-from saddleback.spaces import BoxStates
-from saddleback.storage.disk import Disk
-from saddleback.storage.layout import Layout
-from saddleback.storage.sample_store import SampleStore
+from saddleback.files.disk import Disk
+from saddleback.problem.cmdp import CMDP, Constraint, Start
+from saddleback.problem.spaces import BoxStates
+from saddleback.sampling.blocks import BlockSource, blocks_for
+from saddleback.sampling.buffer import Buffer, collect, cut
+from saddleback.sampling.store.layout import Layout
+from saddleback.sampling.store.sample_store import SampleStore
+from saddleback.simulators.generative_model import GenerativeModel
 
 A, CORNERS = 3, np.array([[0.1, 0.1], [0.9, 0.1], [0.1, 0.9], [0.9, 0.9]])
 SEED = 11

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from saddleback import InputError, Solution, Status, solve, zoo
-from saddleback.certification import derived_seed
 from saddleback.exact import mixture_values, solve_exactly
+from saddleback.solving.strict import derived_seed
 
 PROBLEMS = ["random-linear", "wireless", "garnet"]
 
@@ -123,7 +123,7 @@ def test_an_infeasible_request_ends_with_a_proof() -> None:
 
 def test_buffers_grow_and_no_sample_is_drawn_twice() -> None:
     """The solve's buffers of a later round hold those of the earlier ones, and no random stream is used twice."""
-    from saddleback.setup import Choices, prepare
+    from saddleback.solving.prepare import Choices, prepare
 
     instance = zoo.make("random-linear")
     small = prepare(instance.problem, instance.simulator, 5_000, 3, Choices())
@@ -165,10 +165,10 @@ def test_wrong_input(more: dict[str, object], message: str) -> None:
 
 def test_rounds_draw_from_streams_of_their_own() -> None:
     """Three rounds of ten samples each: were a stream begun again, rounds two and three would be the same."""
-    from saddleback.buffer import collect
-    from saddleback.design import full_design
-    from saddleback.simulator import GenerativeModel
-    from saddleback.spaces import FiniteStates
+    from saddleback.designs.design import full_design
+    from saddleback.problem.spaces import FiniteStates
+    from saddleback.sampling.buffer import collect
+    from saddleback.simulators.generative_model import GenerativeModel
 
     instance = zoo.make("garnet")
     model = GenerativeModel(lambda s, a, rng: rng.integers(0, 50, len(s)), FiniteStates(50))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saddleback.batches import ConsecutiveBatches, CountBatches, Parts, SampleBatches, hold
+from saddleback.sampling.batches import ConsecutiveBatches, CountBatches, Parts, SampleBatches, hold
 
 universal = settings(derandomize=True, deadline=None, max_examples=60)
 UNIT = 2.0**-53
@@ -92,7 +92,7 @@ def test_frequencies_are_counted_a_few_pairs_at_a_time(monkeypatch):
     _, index, sizes, n = drawn(3, even=False, states=(30, 40))
     batches = SampleBatches(index, Parts(sizes))
     at_once = batches.frequencies(n).toarray()
-    monkeypatch.setattr("saddleback.batches._TALLY", 1)
+    monkeypatch.setattr("saddleback.sampling.batches._TALLY", 1)
     np.testing.assert_array_equal(batches.frequencies(n).toarray(), at_once)
 
 

@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import random_design, random_table, sampled
-from saddleback.batches import ConsecutiveBatches, CountBatches, Parts, SampleBatches
-from saddleback.buffer import MaxDifference, PolicyValue, SoftDifference, collect, cut
-from saddleback.design import full_design
+from saddleback.designs.design import full_design
 from saddleback.errors import InputError, SimulatorError
 from saddleback.features import FeatureFunction
-from saddleback.policy import GreedyPolicy, soft_maximum
-from saddleback.problem import CMDP, Constraint, Start
-from saddleback.simulator import BLOCK, GenerativeModel, Stream
-from saddleback.solvers import LSMDVI
-from saddleback.spaces import BoxStates, FiniteStates
+from saddleback.method.solvers import LSMDVI
+from saddleback.problem.cmdp import CMDP, Constraint, Start
+from saddleback.problem.policies import GreedyPolicy, soft_maximum
+from saddleback.problem.spaces import BoxStates, FiniteStates
+from saddleback.sampling.batches import ConsecutiveBatches, CountBatches, Parts, SampleBatches
+from saddleback.sampling.buffer import MaxDifference, PolicyValue, SoftDifference, collect, cut
+from saddleback.simulators.generative_model import BLOCK, GenerativeModel, Stream
 
 universal = settings(derandomize=True, deadline=None, max_examples=20)
 
@@ -142,7 +142,7 @@ def test_large_buffers_are_compiled_and_give_the_same_policies(monkeypatch):
     thetas = [p.theta for p in LSMDVI().solve(problem, small, mixing)]
     for name in ("COMPILED_SAMPLES", "COMPILED_PRODUCTS"):
         with monkeypatch.context() as patch:
-            patch.setattr(f"saddleback.buffer.{name}", 1)
+            patch.setattr(f"saddleback.sampling.buffer.{name}", 1)
             large = sampled(table, problem, design, 24, 6)
         assert (large.compiled, large.batches.index.dtype) == (True, np.uint32)
         assert large.batches.num_bytes == 4 * large.batches.num_samples
@@ -150,7 +150,7 @@ def test_large_buffers_are_compiled_and_give_the_same_policies(monkeypatch):
 
 
 def test_many_samples_that_are_counted_load_no_compiler(monkeypatch):
-    monkeypatch.setattr("saddleback.buffer.COMPILED_SAMPLES", 1)
+    monkeypatch.setattr("saddleback.sampling.buffer.COMPILED_SAMPLES", 1)
     _, _, buffer = setup(N=6 * 400)
     assert isinstance(buffer.batches, CountBatches)
     assert not buffer.compiled
@@ -161,7 +161,7 @@ def test_small_problems_load_no_compiler():
 import sys
 import numpy as np
 from helpers import random_design, random_table, sampled
-from saddleback.solvers import LSMDVI
+from saddleback.method.solvers import LSMDVI
 table = random_table(0, S=8, d=4)
 problem = table.problem()
 LSMDVI().solve(problem, sampled(table, problem, random_design(problem, 0), 40, 10), np.array([[0.5, 0.5]]))

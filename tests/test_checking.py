@@ -13,9 +13,9 @@ import scipy.stats
 
 from helpers import random_table
 from saddleback import CMDP, BoxStates, Constraint, FeatureFunction, InputError, Start, zoo
-from saddleback.checks import Report, run_checks
-from saddleback.checks.exact_tests import fisher, one_law, unrelated
-from saddleback.checks.finding import FALSE_ALARM
+from saddleback.simulators.checks import Report, run_checks
+from saddleback.simulators.checks.exact_tests import fisher, one_law, unrelated
+from saddleback.simulators.checks.finding import FALSE_ALARM
 from saddleback.testing import check_simulator
 
 S, A = 6, 3
@@ -173,7 +173,7 @@ def test_faults_are_found(simulator: Any, check: str) -> None:
 
 def test_a_finding_can_be_replayed() -> None:
     """The state, action and key of a finding are enough to see it."""
-    from saddleback.simulator import generator
+    from saddleback.simulators.generative_model import generator
 
     def leaves(states: Any, actions: Any, rng: Any) -> Any:
         u = rng.random(len(states))

@@ -9,9 +9,9 @@ import pytest
 from helpers import random_table
 from saddleback import InputError, Status, Table, cli, solve, zoo
 from saddleback.exact import mixture_values, policy_values, solve_exactly
-from saddleback.problem import Constraint
-from saddleback.setup import Choices, prepare
-from saddleback.tradeoff import frontier
+from saddleback.problem.cmdp import Constraint
+from saddleback.solving.frontier import frontier
+from saddleback.solving.prepare import Choices, prepare
 
 INTERPOLATED = ("queue-network", "warehouse")  # features that only come close: the two buffers do not agree on policies
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saddleback.design import full_design, leverages, regression, spanning_basis, weighted_design
+from saddleback.designs.design import full_design, leverages, regression, spanning_basis, weighted_design
 from saddleback.errors import InputError
 
 EPS = np.finfo(np.float64).eps
@@ -177,7 +177,7 @@ def test_pairs_without_weight_leave_the_coreset_and_g_is_of_what_remains():
 def test_large_coresets_are_scanned_in_pieces(monkeypatch):
     Phi = np.random.default_rng(3).normal(size=(300, 4))
     whole = design_of(Phi, np.full(300, 1 / 300))
-    monkeypatch.setattr("saddleback.design._CHUNK_ENTRIES", 2000)
+    monkeypatch.setattr("saddleback.designs.design._CHUNK_ENTRIES", 2000)
     pieces = design_of(Phi, np.full(300, 1 / 300))
     assert pieces.lebesgue == pytest.approx(whole.lebesgue, rel=1e-14)
     assert pieces.leverage_bound == pytest.approx(whole.leverage_bound, rel=1e-14)

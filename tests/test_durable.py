@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from saddleback import FiniteStates, GenerativeModel, InputError, SimulatorError, solve, zoo
-from saddleback.blocks import Block, BlockSource
-from saddleback.certify.tapes import steps_per_rollout
-from saddleback.durable import Durable
-from saddleback.fingerprint import CHECK_CALLS, fingerprint_of
-from saddleback.simulator import Stream
+from saddleback.sampling.blocks import Block, BlockSource
+from saddleback.sampling.executors.durable import Durable
+from saddleback.sampling.fingerprint import CHECK_CALLS, fingerprint_of
+from saddleback.sampling.trajectories import steps_per_rollout
+from saddleback.simulators.generative_model import Stream
 
 
 class Counting:

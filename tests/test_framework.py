@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saddleback.duals import ProjectedDescent
 from saddleback.errors import InputError
-from saddleback.framework import Oracle, Outcome, run
-from saddleback.oracles import Proposal, Step, round_to_grid, simplex_point
-from saddleback.policy import TabularPolicy
+from saddleback.method.duals import ProjectedDescent
+from saddleback.method.framework import Oracle, Outcome, run
+from saddleback.method.oracles import Proposal, Step, round_to_grid, simplex_point
+from saddleback.problem.policies import TabularPolicy
 from saddleback.theory import Guarantee, dual_settings, guarantee_of
 from theory.adversarial_oracles import (
     Adversary,

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from saddleback import solve
-from saddleback.certification import issue_certificate
-from saddleback.choices import Choices, parts_of
-from saddleback.from_store import prepare_from
+from saddleback.solving.choices import Choices, parts_of
+from saddleback.solving.prepare_from_store import prepare_from
+from saddleback.solving.strict import issue_certificate
 from streamed_runs import fill, square
 
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from helpers import random_design, random_table, sampled, tabular_buffer
-from saddleback.batches import CountBatches, Parts, SampleBatches
-from saddleback.buffer import collect, cut
-from saddleback.evaluators import LSPE, TabularPE
-from saddleback.policy import GreedyPolicy
-from saddleback.solvers import GSS, LSMDVI, MirrorDescent, TabularMDVI
+from saddleback.method.evaluators import LSPE, TabularPE
+from saddleback.method.solvers import GSS, LSMDVI, MirrorDescent, TabularMDVI
+from saddleback.problem.policies import GreedyPolicy
+from saddleback.sampling.batches import CountBatches, Parts, SampleBatches
+from saddleback.sampling.buffer import collect, cut
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "seam.json").read_text())
 MIXING = np.array([[1.0, 0.0], [0.4, 0.6], [0.0, 1.0]])

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from saddleback import solve
-from saddleback.choices import Choices, parts_of
+from saddleback.designs.design import EXCESS
 from saddleback.errors import NumericalError, SimulatorError
 from saddleback.features import FeatureFunction
-from saddleback.growing import EXCESS, grown, highest_leverages, may_grow
-from saddleback.problem import CMDP, Constraint, Start
-from saddleback.simulator import GenerativeModel
-from saddleback.spaces import BoxStates
+from saddleback.problem.cmdp import CMDP, Constraint, Start
+from saddleback.problem.spaces import BoxStates
+from saddleback.sampling.candidate_pool import grown, highest_leverages, may_grow
+from saddleback.simulators.generative_model import GenerativeModel
+from saddleback.solving.choices import Choices, parts_of
 
 CENTRES = np.linspace(0.0, 1.0, 7)
 A = 2
@@ -112,7 +113,7 @@ def test_solutions_count_what_growing_cost_and_certificates_report_the_leverage(
 @pytest.mark.slow
 def test_a_certificate_says_when_rollouts_leave_the_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     """The control: without growing a pool is found wanting."""
-    monkeypatch.setattr("saddleback.setup.may_grow", lambda problem: False)
+    monkeypatch.setattr("saddleback.solving.prepare.may_grow", lambda problem: False)
     problem, model = problem_on(left_half(end=0.85))
     found = solve(problem, model, samples=60_000, certificate=40_000, seed=2)
     assert found.certificate is not None and found.certificate.leverage is not None

@@ -14,10 +14,20 @@ import pytest
 
 from memory_runs import CASES
 from saddleback import InputError, cli, zoo
-from saddleback.memory import LIMIT_VARIABLE, Limit, Lot, check, limit, parse_bytes, predict, predict_run, spelled
-from saddleback.memory.limit import _GROUPS, SHARE, _group, _machine
-from saddleback.solution import Status
-from saddleback.solving import solve
+from saddleback.runs.solution import Status
+from saddleback.sampling.memory import (
+    LIMIT_VARIABLE,
+    Limit,
+    Lot,
+    check,
+    limit,
+    parse_bytes,
+    predict,
+    predict_run,
+    spelled,
+)
+from saddleback.sampling.memory.limit import _GROUPS, SHARE, _group, _machine
+from saddleback.solving.solve import solve
 
 pytestmark = pytest.mark.check
 

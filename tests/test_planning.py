@@ -11,9 +11,9 @@ import pytest
 
 from helpers import random_table
 from saddleback import InputError, Table, solve, zoo
-from saddleback.planning import forecast
-from saddleback.simulator import GenerativeModel
-from saddleback.spaces import FiniteStates
+from saddleback.problem.spaces import FiniteStates
+from saddleback.simulators.generative_model import GenerativeModel
+from saddleback.solving.forecast import forecast
 from saddleback.theory import plan
 
 

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from printed import differences
 from saddleback import frontier, solve, zoo
 from saddleback.errors import InputError
-from saddleback.plots import PANELS
-from saddleback.solution import Solution
-from saddleback.tradeoff import Frontier
+from saddleback.reports.plots import PANELS
+from saddleback.runs.solution import Solution
+from saddleback.solving.frontier import Frontier
 
 pytest.importorskip("matplotlib", reason="an extra: pip install 'saddleback[plots]'")
 from matplotlib.figure import Figure
@@ -176,7 +177,7 @@ def words(svg: Path) -> list[str]:
 
 
 def test_the_gallery_is_drawn_by_its_page(tmp_path: Path) -> None:
-    """Every block of docs/plots.md runs, and the committed pictures show what it draws today."""
+    """The committed pictures show what docs/plots.md draws today, up to the tolerance of all pages."""
     command = [sys.executable, "-W", "error", str(ROOT / "docs" / "draw_plots.py"), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
@@ -186,5 +187,7 @@ def test_the_gallery_is_drawn_by_its_page(tmp_path: Path) -> None:
     for text, name in shown:
         committed = ROOT / "docs" / "images" / name
         assert len(text) > 40 and committed.stat().st_size < 60_000
-        assert words(committed) == words(tmp_path / name) and len(words(committed)) > 10
+        drawn, said = (" ".join(words(picture)) for picture in (tmp_path / name, committed))
+        assert not differences(drawn, said), name
+        assert len(words(committed)) > 10
     assert set(re.findall(r"`(\w+)`", page)) >= set(PANELS)

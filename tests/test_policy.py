@@ -5,7 +5,7 @@ import pytest
 
 from saddleback.errors import InputError
 from saddleback.features import FeatureMatrix
-from saddleback.policy import (
+from saddleback.problem.policies import (
     GreedyPolicy,
     MixturePolicy,
     SoftmaxPolicy,

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from saddleback.errors import InputError
 from saddleback.features import FeatureFunction, FeatureMatrix
-from saddleback.problem import CMDP, Constraint, Start
-from saddleback.spaces import BoxStates, FiniteStates
+from saddleback.problem.cmdp import CMDP, Constraint, Start
+from saddleback.problem.spaces import BoxStates, FiniteStates
 
 
 def make(**changes):

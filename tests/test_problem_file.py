@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 
 from saddleback import InputError, solve, zoo
-from saddleback.buffer import collect
-from saddleback.design import full_design
-from saddleback.executors import make as make_executor
-from saddleback.problem_files import load_problem
-from saddleback.problem_files.sections import line_of, read_toml
-from saddleback.simulator import generator
-from saddleback.spaces import BoxStates
-from saddleback.storage.run_folder import load_run, save_run
-from saddleback.targets import load_run_target, load_target, named_again, origin_of
+from saddleback.designs.design import full_design
+from saddleback.instances.problem_file import load_problem
+from saddleback.instances.problem_file.sections import line_of, read_toml
+from saddleback.problem.spaces import BoxStates
+from saddleback.runs.run_folder import load_run, save_run
+from saddleback.runs.targets import load_run_target, load_target, named_again, origin_of
+from saddleback.sampling.buffer import collect
+from saddleback.sampling.executors import make as make_executor
+from saddleback.simulators.generative_model import generator
 
 QUEUE = """\
 # admission to a queue
@@ -319,7 +319,7 @@ def test_a_module_may_import_its_neighbours_but_hides_nothing(tmp_path: Path) ->
     (tmp_path / "chances.py").write_text("COMES = 0.6\n")
     (tmp_path / "json.py").write_text("raise SystemExit('hidden')\n")
     project(tmp_path, QUEUE, CODE.replace("def step", "from chances import COMES\n\n\ndef step", 1), "queue")
-    code = "from saddleback.problem_files import load_problem; load_problem('problem.toml'); import json; json.dumps(1)"
+    code = "from saddleback.instances.problem_file import load_problem; load_problem('problem.toml'); import json; json.dumps(1)"
     subprocess.run([sys.executable, "-P", "-c", code], cwd=tmp_path, check=True, timeout=60)
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from helpers import random_table
 from saddleback import InputError, Table, solve
-from saddleback.certification import guide_of
 from saddleback.exact import mixture_values, solve_exactly
-from saddleback.policy import MixturePolicy, TabularPolicy
-from saddleback.recertify import prices_of, recertify
-from saddleback.storage.run_folder import Origin, Run, load_run, save_run
+from saddleback.problem.policies import MixturePolicy, TabularPolicy
+from saddleback.runs.run_folder import Origin, Run, load_run, save_run
+from saddleback.solving.recertify import prices_of, recertify
+from saddleback.solving.strict import guide_of
 
 TABLE = random_table(1)
 

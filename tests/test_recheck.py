@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import random_table
-from saddleback import Solution, recheck, solve
-from saddleback.certify.intervals import betting, maurer_pontil
-from saddleback.storage.certificate_file import problem_fields
-from saddleback.storage.run_folder import RolloutValues
+from saddleback import Solution, solve
+from saddleback.certificates.intervals import betting, maurer_pontil
+from saddleback.runs import recheck
+from saddleback.runs.certificate_file import problem_fields
+from saddleback.runs.run_folder import RolloutValues
 
 
 def stored(solution: Solution) -> tuple[dict[str, Any], RolloutValues]:
@@ -60,7 +61,7 @@ def test_both_codes_find_the_same_interval(values: list[float], delta: float, be
 
 @pytest.mark.parametrize("interval", ["betting", "empirical-bernstein"])
 def test_a_real_proof_follows(interval: str) -> None:
-    from saddleback.certification import issue_certificate, with_certificate
+    from saddleback.solving.strict import issue_certificate, with_certificate
 
     proof = issue_certificate(SOLUTION, TABLE.simulator(), samples=10_000, seed=9, interval=interval)
     data, rollouts = stored(with_certificate(SOLUTION, proof))

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from saddleback.errors import SimulatorError
-from saddleback.simulator import GenerativeModel, Sampler, Stream, generator
-from saddleback.spaces import BoxStates, FiniteStates
+from saddleback.problem.spaces import BoxStates, FiniteStates
+from saddleback.simulators.generative_model import GenerativeModel, Sampler, Stream, generator
 
 STATES = np.array([0, 1, 2])
 ACTIONS = np.array([1, 0, 1])

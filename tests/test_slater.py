@@ -5,10 +5,10 @@ import pytest
 
 from helpers import random_table
 from saddleback.exact import best_policy, policy_values, solve_exactly
-from saddleback.framework import Oracle
-from saddleback.oracles import Interval
+from saddleback.method.framework import Oracle
+from saddleback.method.oracles import Interval
+from saddleback.method.slater import Slater, Verdict, estimate_slater
 from saddleback.simulators.table import Table
-from saddleback.slater import Slater, Verdict, estimate_slater
 
 
 def exact_slater(table, width=0.0):

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from helpers import random_table
 from saddleback import InputError, Status, Table, solve, zoo
-from saddleback.buffer import collect
 from saddleback.exact import mixture_values, policy_values, solve_exactly
-from saddleback.problem import CMDP, Constraint, Start
-from saddleback.setup import Choices, prepare
-from saddleback.simulator import GenerativeModel, Stream
-from saddleback.spaces import FiniteStates
+from saddleback.problem.cmdp import CMDP, Constraint, Start
+from saddleback.problem.spaces import FiniteStates
+from saddleback.sampling.buffer import collect
+from saddleback.simulators.generative_model import GenerativeModel, Stream
+from saddleback.solving.prepare import Choices, prepare
 
 
 def with_threshold(table, b):
@@ -316,7 +316,7 @@ def test_bad_arguments(arguments, name):
 
 
 def test_solver_objects_are_accepted():
-    from saddleback.solvers import TabularMDVI
+    from saddleback.method.solvers import TabularMDVI
 
     instance = zoo.make("garnet", states=6)
     s = solve(instance.problem, instance.simulator, samples=20_000, iterations=5, solver=TabularMDVI())

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from saddleback import frontier, solve, zoo
-from saddleback.a_priori import oracle_errors
-from saddleback.certify.bound import NUM_STARTS, hidden_by_starts
+from saddleback.certificates.bound import NUM_STARTS, hidden_by_starts
 from saddleback.errors import InputError
-from saddleback.problem import CMDP, Constraint, Start
-from saddleback.setup import Choices, prepare
-from saddleback.simulator import GenerativeModel
-from saddleback.spaces import FiniteStates
+from saddleback.problem.cmdp import CMDP, Constraint, Start
+from saddleback.problem.spaces import FiniteStates
+from saddleback.simulators.generative_model import GenerativeModel
+from saddleback.solving.a_priori import oracle_errors
+from saddleback.solving.prepare import Choices, prepare
 
 
 def test_a_state_that_is_given_twice_has_the_sum_of_its_weights() -> None:

@@ -13,22 +13,22 @@ import numpy as np
 import pytest
 
 from helpers import random_design, random_table, sampled
-from saddleback.blocks import BlockSource, blocks_for
-from saddleback.budgeted import finish
-from saddleback.choices import Choices
-from saddleback.design import Design
+from saddleback.designs.design import Design
 from saddleback.errors import InputError
-from saddleback.evaluators import LSPE, LSTD
-from saddleback.from_store import counted_buffer, prepare_from
-from saddleback.policy import GreedyPolicy, SoftmaxPolicy
-from saddleback.setup import prepare
-from saddleback.simulator import Stream
-from saddleback.solvers import LSMDVI, MirrorDescent, PlugIn
-from saddleback.steering import Orders
-from saddleback.storage.layout import Layout
-from saddleback.storage.sample_store import SampleStore
-from saddleback.streamed import StreamedBuffer, streamed_buffer
-from saddleback.support import MaxDifference, PolicyValue, SoftDifference
+from saddleback.method.evaluators import LSPE, LSTD
+from saddleback.method.solvers import LSMDVI, MirrorDescent, PlugIn
+from saddleback.problem.policies import GreedyPolicy, SoftmaxPolicy
+from saddleback.sampling.blocks import BlockSource, blocks_for
+from saddleback.sampling.store.layout import Layout
+from saddleback.sampling.store.sample_store import SampleStore
+from saddleback.sampling.streamed_buffer import StreamedBuffer, streamed_buffer
+from saddleback.sampling.value_functions import MaxDifference, PolicyValue, SoftDifference
+from saddleback.simulators.generative_model import Stream
+from saddleback.solving.budgeted import finish
+from saddleback.solving.choices import Choices
+from saddleback.solving.prepare import prepare
+from saddleback.solving.prepare_from_store import counted_buffer, prepare_from
+from saddleback.solving.steering import Orders
 from streamed_runs import SEED, QuickDisk, fill, in_memory, square
 
 COUNTS = np.array([4600 if x % 5 == 0 else 330 + 7 * x for x in range(27)])  # some pairs have two blocks
@@ -198,7 +198,7 @@ def test_finite_states_are_counted_in_one_pass(d: int | None, counts: bool, T: i
 
 
 def prepare_design(problem: Any) -> Design:
-    from saddleback.design import full_design
+    from saddleback.designs.design import full_design
 
     return full_design(*problem.pairs())
 
@@ -227,13 +227,13 @@ def test_many_counts_are_kept_sparse(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with SampleStore.create(tmp_path / "s", {}, Layout.of(problem.states), disk=QuickDisk()) as store:
         for block in blocks_for(0, np.full(design.size, 300)):
             store.add(block, source.draw(block))
-        monkeypatch.setattr("saddleback.from_store._MOST_COUNTS", 2000)
-        monkeypatch.setattr("saddleback.from_store._TALLY", 1000)
+        monkeypatch.setattr("saddleback.solving.prepare_from_store._MOST_COUNTS", 2000)
+        monkeypatch.setattr("saddleback.solving.prepare_from_store._TALLY", 1000)
         ours = counted_buffer(store, 0, problem, design, 5)
         V = np.random.default_rng(0).random(12)
         for t in range(5):
             np.testing.assert_allclose(ours.expect(t, V[ours.support]), memory.expect(t, V[memory.support]), rtol=1e-12)
-        monkeypatch.setattr("saddleback.from_store._MOST_COUNTS", 500)
+        monkeypatch.setattr("saddleback.solving.prepare_from_store._MOST_COUNTS", 500)
         with pytest.raises(InputError, match="use fewer batches"):
             counted_buffer(store, 0, problem, design, 5)
 
@@ -272,9 +272,9 @@ import json, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from streamed_runs import fill, in_memory, square
-from saddleback.evaluators import LSTD
-from saddleback.solvers import LSMDVI
-from saddleback.streamed import streamed_buffer
+from saddleback.method.evaluators import LSTD
+from saddleback.method.solvers import LSMDVI
+from saddleback.sampling.streamed_buffer import streamed_buffer
 import numpy as np
 
 def peak():

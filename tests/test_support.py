@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-import saddleback.support
-from saddleback.batches import Parts
+import saddleback.sampling.value_functions
 from saddleback.errors import InputError
 from saddleback.features import FeatureFunction, FeatureMatrix
-from saddleback.policy import GreedyPolicy, SoftmaxPolicy, soft_maximum
-from saddleback.support import MaxDifference, PolicyValue, SoftDifference, Support
+from saddleback.problem.policies import GreedyPolicy, SoftmaxPolicy, soft_maximum
+from saddleback.sampling.batches import Parts
+from saddleback.sampling.value_functions import MaxDifference, PolicyValue, SoftDifference, Support
 
 n, A, d = 30, 3, 4
 RNG = np.random.default_rng(0)
@@ -46,8 +46,8 @@ def cases(columns):
 def test_values_everywhere_and_at_some_states(columns, compiled, kept, monkeypatch):
     """φ kept or evaluated in pieces of two states, numpy or compiled: the same V."""
     if not kept:
-        monkeypatch.setattr(saddleback.support, "_FEATURE_BYTES", 0)
-        monkeypatch.setattr(saddleback.support, "_PIECE", 2 * A * d)
+        monkeypatch.setattr(saddleback.sampling.value_functions, "_FEATURE_BYTES", 0)
+        monkeypatch.setattr(saddleback.sampling.value_functions, "_PIECE", 2 * A * d)
     parts, rows = Parts(np.array([4, 1, 3])), RNG.integers(0, n, 8)
     for value, V in cases(columns):
         support = Support(np.arange(n), FEATURES, compiled)
@@ -65,8 +65,8 @@ def test_features_are_asked_for_once():
 
 
 def test_pieces_bound_what_is_asked_at_once(monkeypatch):
-    monkeypatch.setattr(saddleback.support, "_FEATURE_BYTES", 0)
-    monkeypatch.setattr(saddleback.support, "_PIECE", 7 * A * d)
+    monkeypatch.setattr(saddleback.sampling.value_functions, "_FEATURE_BYTES", 0)
+    monkeypatch.setattr(saddleback.sampling.value_functions, "_PIECE", 7 * A * d)
     features, asked = counting_features()
     Support(np.arange(n), features).values(cases(())[0][0])
     assert max(asked) == 7 * A
@@ -74,7 +74,7 @@ def test_pieces_bound_what_is_asked_at_once(monkeypatch):
 
 
 def test_a_zero_theta_is_not_evaluated(monkeypatch):
-    monkeypatch.setattr(saddleback.support, "_FEATURE_BYTES", 0)
+    monkeypatch.setattr(saddleback.sampling.value_functions, "_FEATURE_BYTES", 0)
     features, asked = counting_features()
     support = Support(np.arange(n), features)
     theta = RNG.normal(size=d)

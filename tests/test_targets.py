@@ -10,10 +10,10 @@ import pytest
 
 from helpers import random_table
 from saddleback import InputError, save_table, solve
-from saddleback.policy import MixturePolicy, TabularPolicy
-from saddleback.storage.json_file import sha256_of
-from saddleback.storage.run_folder import load_run, save_run
-from saddleback.targets import load_run_target, load_target, origin_of
+from saddleback.files.json_file import sha256_of
+from saddleback.problem.policies import MixturePolicy, TabularPolicy
+from saddleback.runs.run_folder import load_run, save_run
+from saddleback.runs.targets import load_run_target, load_target, origin_of
 
 
 def test_a_name_with_settings() -> None:

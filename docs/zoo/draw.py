@@ -17,8 +17,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from saddleback import solve
-from saddleback.zoo import BY_NAME, make
-from saddleback.zoo._reference import evaluate, optimum
+from saddleback.instances.zoo import BY_NAME, make
+from saddleback.instances.zoo._reference import evaluate, optimum
 
 HERE = Path(__file__).parent
 STYLE = {

@@ -14,9 +14,9 @@ import numpy as np
 from draw import BLUE, RED, STYLE, save
 
 from saddleback import solve
-from saddleback.evaluators import LSTD
-from saddleback.policy import Policy
-from saddleback.zoo import Instance, make
+from saddleback.instances.zoo import Instance, make
+from saddleback.method.evaluators import LSTD
+from saddleback.problem.policies import Policy
 
 SIDE = 121
 SAND = "#e8e4da"

@@ -19,58 +19,58 @@ from typing import TYPE_CHECKING, Any
 from saddleback._version import __version__
 
 if TYPE_CHECKING:
-    from saddleback import zoo
-    from saddleback.certification import issue_certificate
-    from saddleback.certify.certificate import Certificate
+    from saddleback.certificates.certificate import Certificate
     from saddleback.designs.optimal import optimal_design
     from saddleback.errors import InputError, SaddlebackError, SimulatorError
     from saddleback.features import FeatureFunction, FeatureMatrix, OneHot
-    from saddleback.policy import GreedyPolicy, MixturePolicy, SoftmaxPolicy, TabularPolicy
-    from saddleback.problem import CMDP, Constraint, Start
-    from saddleback.simulator import GenerativeModel
+    from saddleback.instances import zoo
+    from saddleback.instances.table_file import load_table, save_table
+    from saddleback.problem.cmdp import CMDP, Constraint, Start
+    from saddleback.problem.policies import GreedyPolicy, MixturePolicy, SoftmaxPolicy, TabularPolicy
+    from saddleback.problem.policy_file import load_mixture, save_mixture
+    from saddleback.problem.spaces import BoxStates, FiniteStates
+    from saddleback.runs.solution import Solution, Status
+    from saddleback.simulators.generative_model import GenerativeModel
     from saddleback.simulators.table import Table
-    from saddleback.solution import Solution, Status
-    from saddleback.solving import solve
-    from saddleback.spaces import BoxStates, FiniteStates
-    from saddleback.storage.policy_file import load_mixture, save_mixture
-    from saddleback.storage.table_file import load_table, save_table
-    from saddleback.tradeoff import frontier
+    from saddleback.solving.frontier import frontier
+    from saddleback.solving.solve import solve
+    from saddleback.solving.strict import issue_certificate
 
 _HOME = {
-    "CMDP": "problem",
-    "BoxStates": "spaces",
-    "Certificate": "certify.certificate",
-    "Constraint": "problem",
+    "CMDP": "problem.cmdp",
+    "BoxStates": "problem.spaces",
+    "Certificate": "certificates.certificate",
+    "Constraint": "problem.cmdp",
     "FeatureFunction": "features",
     "FeatureMatrix": "features",
-    "FiniteStates": "spaces",
-    "GenerativeModel": "simulator",
-    "GreedyPolicy": "policy",
+    "FiniteStates": "problem.spaces",
+    "GenerativeModel": "simulators.generative_model",
+    "GreedyPolicy": "problem.policies",
     "InputError": "errors",
-    "MixturePolicy": "policy",
+    "MixturePolicy": "problem.policies",
     "OneHot": "features",
     "SaddlebackError": "errors",
     "SimulatorError": "errors",
-    "SoftmaxPolicy": "policy",
-    "Solution": "solution",
-    "Start": "problem",
-    "Status": "solution",
+    "SoftmaxPolicy": "problem.policies",
+    "Solution": "runs.solution",
+    "Start": "problem.cmdp",
+    "Status": "runs.solution",
     "Table": "simulators.table",
-    "TabularPolicy": "policy",
-    "frontier": "tradeoff",
-    "issue_certificate": "certification",
-    "load_mixture": "storage.policy_file",
-    "load_table": "storage.table_file",
+    "TabularPolicy": "problem.policies",
+    "frontier": "solving.frontier",
+    "issue_certificate": "solving.strict",
+    "load_mixture": "problem.policy_file",
+    "load_table": "instances.table_file",
     "optimal_design": "designs.optimal",
-    "save_mixture": "storage.policy_file",
-    "save_table": "storage.table_file",
-    "solve": "solving",
+    "save_mixture": "problem.policy_file",
+    "save_table": "instances.table_file",
+    "solve": "solving.solve",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name == "zoo":
-        return importlib.import_module("saddleback.zoo")
+        return importlib.import_module("saddleback.instances.zoo")
     if name not in _HOME:
         raise AttributeError(f"module 'saddleback' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"saddleback.{_HOME[name]}"), name)

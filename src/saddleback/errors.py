@@ -2,7 +2,7 @@
 
 Bad input is an :class:`InputError`, a fault of the user's simulator a :class:`SimulatorError`, a fault of the disk a
 :class:`StorageError`, a computation that cannot be trusted a :class:`NumericalError`. Infeasibility is an answer, not
-an error: see :class:`saddleback.solution.Status`.
+an error: see :class:`saddleback.runs.solution.Status`.
 """
 
 from __future__ import annotations

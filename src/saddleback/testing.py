@@ -14,17 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from saddleback.buffer import Buffer, collect, cut
-from saddleback.checks import Finding, run_checks
-from saddleback.design import Design, full_design, weighted_design
+from saddleback.designs.design import Design, full_design, weighted_design
 from saddleback.exact import best_policy, state_values
 from saddleback.features import OneHot
-from saddleback.oracles import Dual, Evaluator, InteractiveSolver, Solver, Step, simplex_point
-from saddleback.policy import Policy, TabularPolicy, as_table
-from saddleback.problem import CMDP
-from saddleback.simulator import GenerativeModel, SampleFunction, Sampler, Stream
+from saddleback.method.oracles import Dual, Evaluator, InteractiveSolver, Solver, Step, simplex_point
+from saddleback.problem.cmdp import CMDP
+from saddleback.problem.policies import Policy, TabularPolicy, as_table
+from saddleback.problem.spaces import Array, Features
+from saddleback.sampling.buffer import Buffer, collect, cut
+from saddleback.simulators.checks import Finding, run_checks
+from saddleback.simulators.generative_model import GenerativeModel, SampleFunction, Sampler, Stream
 from saddleback.simulators.table import Table
-from saddleback.spaces import Array, Features
 
 _MIXING = np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
 
@@ -141,7 +141,7 @@ def check_features(features: Features, states: Any) -> None:
 def check_simulator(
     problem: CMDP, simulator: GenerativeModel | SampleFunction, *, calls: int = 20_000, seed: int = 0
 ) -> list[Finding]:
-    """What is wrong with a simulator (:mod:`saddleback.checks`), errors first; an empty list where nothing was found."""
+    """What is wrong with a simulator (:mod:`saddleback.simulators.checks`), errors first; an empty list where nothing was found."""
     findings = run_checks(problem, simulator, calls=calls, seed=seed).findings
     return sorted(findings, key=lambda f: f.severity != "error")
 

@@ -11,8 +11,8 @@ import pytest
 from browsing import DESKTOP, SHOWN, SLIDE, TELEPHONE, TYPE, Browser
 
 from report_runs import HOSTILE, Reported
-from saddleback.columns import solve_master
-from saddleback.tradeoff import Frontier
+from saddleback.method.master_lp import solve_master
+from saddleback.solving.frontier import Frontier
 
 pytestmark = pytest.mark.check
 

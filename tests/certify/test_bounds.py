@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
 from saddleback import zoo
-from saddleback.buffer import Buffer, collect, cut
-from saddleback.certify.bound import Bound
-from saddleback.certify.linear_bound import linear_bound, plan_linear
-from saddleback.certify.tabular_bound import plan_tabular, tabular_bound
+from saddleback.certificates.bound import Bound
+from saddleback.certificates.linear_bound import linear_bound, plan_linear
+from saddleback.certificates.tabular_bound import plan_tabular, tabular_bound
 from saddleback.exact.values import best_policy
-from saddleback.setup import Choices, Prepared, prepare
-from saddleback.simulator import Stream
+from saddleback.sampling.buffer import Buffer, collect, cut
+from saddleback.simulators.generative_model import Stream
+from saddleback.solving.prepare import Choices, Prepared, prepare
 
 DELTA = 0.05
 
@@ -38,15 +40,20 @@ def fresh_bound(instance: zoo.Instance, parts: Prepared, sigma: np.ndarray, samp
     return (tabular_bound if design.operator is None else linear_bound)(problem, fresh, plan, DELTA)
 
 
+@cache
+def prepared(name: str, samples: int) -> tuple[zoo.Instance, Prepared]:
+    """A problem of the zoo and what was drawn to learn it: the same for every mixture."""
+    instance = zoo.make(name)
+    return instance, prepare(instance.problem, instance.simulator, samples, 3, Choices())
+
+
 @pytest.mark.parametrize("name", ["wireless", "queue", "gridworld", "garnet", "random-linear"])
 @pytest.mark.parametrize("sigma", [(1.0, 0.0), (0.6, 0.4), (0.0, 1.0)])
 def test_above_the_truth_and_closer_with_more_samples(name: str, sigma: tuple[float, float]) -> None:
-    instance = zoo.make(name)
-    point = np.array(sigma)
-    truth = true_optimum(instance, point)
-    excess = []
+    point, excess = np.array(sigma), []
     for samples in (40_000, 640_000):
-        parts = prepare(instance.problem, instance.simulator, samples, 3, Choices())
+        instance, parts = prepared(name, samples)
+        truth = true_optimum(instance, point)
         bound = fresh_bound(instance, parts, point, samples, seed=4)
         assert bound.value >= truth - 1e-12 * instance.problem.horizon
         assert bound.samples <= samples + 2 * parts.design.size

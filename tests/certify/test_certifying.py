@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from saddleback import Constraint, FeatureMatrix, GenerativeModel, InputError, issue_certificate, solve, zoo
-from saddleback.certification import guide_of
-from saddleback.certify import Certificate, Request, certify_guided, expect
+from saddleback.certificates import Certificate, Request, certify_guided, expect
 from saddleback.exact import mixture_values
 from saddleback.exact.values import state_values
-from saddleback.solution import Solution, Status
+from saddleback.runs.solution import Solution, Status
+from saddleback.solving.strict import guide_of
 
 
 def solved(name: str, samples: int = 60_000, certificate: int = 60_000, seed: int = 0, **more: object) -> Solution:
@@ -55,7 +55,7 @@ def test_the_certificate_is_reproducible_and_its_streams_are_its_own() -> None:
 
 
 def test_intervals_can_be_computed_again_from_the_rollouts() -> None:
-    from saddleback.certify.intervals import betting
+    from saddleback.certificates.intervals import betting
 
     c = solved("wireless").certificate
     problem, rolled = zoo.make("wireless").problem, c.evidence["rollouts"]

@@ -18,12 +18,10 @@ from scipy.stats import binom
 
 from helpers import NoiselessBuffer, random_design, random_table, sampled
 from saddleback import CMDP, Constraint, solve, zoo
-from saddleback.buffer import Buffer, collect, cut
-from saddleback.certification import guide_of
-from saddleback.certify.baselines import fit_baseline
-from saddleback.certify.intervals import betting
-from saddleback.certify.linear_plan import plan_values
-from saddleback.certify.linear_values import (
+from saddleback.certificates.baselines import fit_baseline
+from saddleback.certificates.intervals import betting
+from saddleback.certificates.linear_plan import plan_values
+from saddleback.certificates.linear_values import (
     CoresetReader,
     _coreset_values,
     _from_rollouts,
@@ -34,14 +32,16 @@ from saddleback.certify.linear_values import (
     read_coreset,
     under_linearity,
 )
-from saddleback.certify.rollouts import Baseline, Rollouts, Step, roll_out, steps_per_rollout
-from saddleback.design import Design, full_design, weighted_design
+from saddleback.certificates.rollouts import Baseline, Rollouts, Step, roll_out, steps_per_rollout
+from saddleback.designs.design import Design, full_design, weighted_design
 from saddleback.exact import mixture_values
 from saddleback.features import FeatureFunction
-from saddleback.policy import GreedyPolicy, MixturePolicy, SoftmaxPolicy, TabularPolicy
-from saddleback.problem import Start
-from saddleback.simulator import GenerativeModel, Stream
-from saddleback.spaces import BoxStates
+from saddleback.problem.cmdp import Start
+from saddleback.problem.policies import GreedyPolicy, MixturePolicy, SoftmaxPolicy, TabularPolicy
+from saddleback.problem.spaces import BoxStates
+from saddleback.sampling.buffer import Buffer, collect, cut
+from saddleback.simulators.generative_model import GenerativeModel, Stream
+from saddleback.solving.strict import guide_of
 
 DELTA = 0.05
 

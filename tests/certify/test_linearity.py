@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from saddleback.certify import linearity
-from saddleback.certify.held_out import deviation_limit
-from saddleback.certify.linearity import (
+from saddleback.certificates import linearity
+from saddleback.certificates.held_out import deviation_limit
+from saddleback.certificates.linearity import (
     FIRST_PAIR,
     LinearityReport,
     check_linearity,
@@ -22,16 +22,16 @@ from saddleback.certify.linearity import (
     rollout_finding,
     signal_findings,
 )
-from saddleback.certify.probes import choose_pairs, choose_probes
-from saddleback.design import Design
+from saddleback.certificates.probes import choose_pairs, choose_probes
 from saddleback.designs import BY_NAME as DESIGNS
+from saddleback.designs.design import Design
 from saddleback.errors import InputError, SimulatorError
 from saddleback.features import FeatureFunction
-from saddleback.problem import CMDP, Constraint, Start
-from saddleback.simulator import Draw, GenerativeModel, Stream
+from saddleback.instances.zoo import make
+from saddleback.problem.cmdp import CMDP, Constraint, Start
+from saddleback.problem.spaces import BoxStates
 from saddleback.simulators import Table
-from saddleback.spaces import BoxStates
-from saddleback.zoo import make
+from saddleback.simulators.generative_model import Draw, GenerativeModel, Stream
 
 SINGLE, TOGETHER = "held-out pairs, one by one", "held-out pairs, together"
 

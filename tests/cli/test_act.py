@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +12,15 @@ from command_line import Call, read, rewrite
 
 import streamed_runs
 from saddleback import zoo
-from saddleback.episode import Episode
 from saddleback.features import FeatureFunction
-from saddleback.policy import GreedyPolicy, MixturePolicy, SoftmaxPolicy, TabularPolicy
-from saddleback.problem import CMDP, Constraint, Start
-from saddleback.simulator import GenerativeModel
-from saddleback.spaces import BoxStates
-from saddleback.storage import load_mixture, save_mixture
-from saddleback.storage.npz import write_arrays
-from saddleback.zoo.instance import Instance
+from saddleback.files.npz import write_arrays
+from saddleback.instances.instance import Instance
+from saddleback.problem.cmdp import CMDP, Constraint, Start
+from saddleback.problem.episode import Episode
+from saddleback.problem.policies import GreedyPolicy, MixturePolicy, SoftmaxPolicy, TabularPolicy
+from saddleback.problem.policy_file import load_mixture, save_mixture
+from saddleback.problem.spaces import BoxStates
+from saddleback.simulators.generative_model import GenerativeModel
 
 
 def answer(run: Call, *arguments: Any) -> Any:
@@ -317,14 +313,3 @@ def test_from_solve_to_act_over_continuous_states(run: Call, tmp_path: Path, mon
     assert run("certify", tmp_path / "run", "--recheck")[0] == 0
     assert run("certify", tmp_path / "run", "--seed", 9, "--samples", 20_000)[0] in (0, 4)
     assert counted.simulator.num_queries > 0
-
-
-def test_the_page_on_policies_runs(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "policies.md").read_text()
-    (commands,), blocks = re.findall(r"```sh\n(.*?)```", page, re.S), re.findall(r"```python\n(.*?)```", page, re.S)
-    (tmp_path / "script.py").write_text("\n".join(blocks) + "\nprint(int(action[0]), len(policy.weights))\n")
-    lines = [[sys.executable, "-m", *shlex.split(line)] for line in commands.splitlines()]
-    for command in [*lines, [sys.executable, "-W", "error", "script.py"]]:
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100)
-        assert done.returncode == 0, done.stderr
-    assert done.stdout.split()[1] == "2"

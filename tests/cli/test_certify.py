@@ -15,7 +15,7 @@ from command_line import Call, read, rewrite, words
 from helpers import random_table
 from saddleback import save_table, zoo
 from saddleback.exact import mixture_values, solve_exactly
-from saddleback.storage import load_mixture
+from saddleback.problem.policy_file import load_mixture
 
 
 def test_a_new_proof_of_the_stored_policy(run: Call, stored_runs: Path) -> None:

@@ -13,7 +13,7 @@ from command_line import arrays
 
 from helpers import random_table
 from saddleback.cli import solve as solve_verb
-from saddleback.storage.work_folder import begin_work
+from saddleback.runs.work_folder import begin_work
 
 QUICK = ["--samples", "40000"]
 

@@ -15,7 +15,7 @@ import pytest
 from command_line import Call, words
 from first_projects import PROJECTS, STEP_CODE, write
 
-from saddleback.problem_files import load_problem
+from saddleback.instances.problem_file import load_problem
 from saddleback.testing import check_simulator
 
 MISTAKES: dict[str, tuple[str, list[tuple[str, str]], int, str, str]] = {

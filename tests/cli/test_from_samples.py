@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddleback.blocks import Block, BlockSource, InOrder
-from saddleback.cli import progress
 from saddleback.cli import solve as verb
 from saddleback.cli.drawing import Watched, _Failures
 from saddleback.errors import InputError
-from saddleback.fingerprint import CHECK_CALLS
-from saddleback.simulator import GenerativeModel
-from saddleback.zoo import make
+from saddleback.instances.zoo import make
+from saddleback.sampling.blocks import Block, BlockSource, InOrder
+from saddleback.sampling.fingerprint import CHECK_CALLS
+from saddleback.simulators.generative_model import GenerativeModel
+from saddleback.solving import progress
 
 
 @pytest.fixture(scope="module")

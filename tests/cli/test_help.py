@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 import shlex
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 import typer
-from command_line import Call, words
+from command_line import Call, quietly, words
 
+from offenders import expect_none
 from saddleback import cli, zoo
-from saddleback.solution import Status
+from saddleback.runs.solution import Status
 
 ROOT: Any = typer.main.get_command(cli.app)
 VERBS: dict[str, Any] = dict(ROOT.commands)
 
 
-def options(verb: str) -> list[Any]:
-    return [p for p in VERBS[verb].params if p.param_type_name == "option" and "--help" not in p.opts]
+def options(command: Any) -> list[Any]:
+    return [p for p in command.params if p.param_type_name == "option" and "--help" not in p.opts]
 
 
-def examples(verb: str) -> list[list[str]]:
-    lines = (VERBS[verb].epilog or "").split("\n\n")
+def examples(command: Any) -> list[list[str]]:
+    lines = (command.epilog or "").split("\n\n")
     assert lines[0] in ("Example:", "Examples:")
     return [shlex.split(line) for line in lines[1:]]
 
@@ -44,48 +47,117 @@ def test_the_front_page(run: Call) -> None:
     assert run()[1].split() == out.split()  # nothing at all is a question too
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_help_of_a_verb(run: Call, verb: str) -> None:
-    code, out, err = run(verb, "--help")
-    assert (code, err) == (0, "")
-    assert f"Usage: saddleback {verb}" in out
-    sentence = VERBS[verb].help.strip().split("\n")[0]
-    assert sentence[0].isupper() and sentence.endswith(".") and 20 < len(sentence) < 130
-    assert words(sentence) in words(out)
-    assert len(examples(verb)) >= 1 and "Example" in out
-    for option in options(verb):
-        assert option.opts[0].startswith("--") and option.opts[0] in out
-
-
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_option_has_a_text_and_shows_its_default(run: Call, verb: str) -> None:
-    out = words(run(verb, "--help")[1].replace("│", " "))
-    for option in options(verb):
+def faults_of_help(verb: str, command: Any, out: str) -> list[str]:
+    """What a verb's help page lacks, as sentences."""
+    sentence = command.help.strip().split("\n")[0]
+    shaped = sentence[0].isupper() and sentence.endswith(".") and 20 < len(sentence) < 130
+    wrong = ["no usage"] * (f"Usage: saddleback {verb}" not in out)
+    wrong += [f"not one plain sentence: {sentence}"] * (not shaped)
+    wrong += ["its sentence is not printed"] * (words(sentence) not in words(out))
+    wrong += ["no example"] * (not examples(command) or "Example" not in out)
+    for option in options(command):
         name = option.opts[0]
-        assert option.help and option.help[0] not in " \t" and option.help.rstrip().endswith("."), name
-        assert name == name.lower() and "_" not in name
+        wrong += [f"{name} is not printed or not a long name"] * (not name.startswith("--") or name not in out)
+    return [f"{verb}: {fault}" for fault in wrong]
+
+
+def faults_of_options(verb: str, command: Any, out: str) -> list[str]:
+    """Options without a text, with an odd name, or with a default that the page does not show."""
+    page, wrong = words(out.replace("│", " ")), []
+    for option in options(command):
+        name, text = option.opts[0], option.help or " "
+        wrong += [f"{name} has no text that ends with a full stop"] * (
+            text[0] in " \t" or not text.rstrip().endswith(".")
+        )
+        wrong += [f"{name} is not lower case with dashes"] * (name != name.lower() or "_" in name)
         if option.is_flag or option.default is None or option.required:
             continue
-        assert option.show_default, name
         default = option.default if option.show_default is True else f"({option.show_default})"
-        assert f"[default: {default}]" in out, name
-    for argument in [p for p in VERBS[verb].params if p.param_type_name == "argument"]:
-        assert argument.help and argument.metavar in ("TARGET", "RUN")
+        wrong += [f"{name} hides its default"] * (not option.show_default or f"[default: {default}]" not in page)
+    for argument in [p for p in command.params if p.param_type_name == "argument"]:
+        known = argument.help and argument.metavar in ("TARGET", "RUN")
+        wrong += [f"argument {argument.name} has no text or is neither TARGET nor RUN"] * (not known)
+    return [f"{verb}: {fault}" for fault in wrong]
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_examples_parse(verb: str) -> None:
-    """Every word of an example is a verb, an option or a value that is taken; nothing is run."""
-    mentioned = set()
-    for command, name, *rest in examples(verb):
-        assert command == "saddleback"
-        context = VERBS[name].make_context(name, list(rest), resilient_parsing=False)
+def faults_of_examples(verb: str, command: Any) -> list[str]:
+    """Words of the examples that are no verb, option or value that is taken; nothing is run."""
+    mentioned, wrong = set(), []
+    for program, name, *rest in examples(command):
+        try:
+            context = VERBS[name].make_context(name, list(rest), resilient_parsing=False)
+        except Exception as refused:  # whatever it is, the example does not parse
+            wrong.append(f"{shlex.join([program, name, *rest])}: {refused}")
+            continue
         mentioned.add(name)
         target = context.params.get("target")
-        assert target is None or target in zoo.BY_NAME or target.endswith((".npz", ".toml"))
-        for setting in context.params.get("settings") or []:
-            assert setting.partition("=")[0] in {p.name for p in zoo.describe(target)}
-    assert verb in mentioned
+        taken = target is None or target in zoo.BY_NAME or target.endswith((".npz", ".toml"))
+        settings = {s.partition("=")[0] for s in context.params.get("settings") or []}
+        unknown = settings - {p.name for p in (zoo.describe(target) if target in zoo.BY_NAME else ())}
+        wrong += [f"not saddleback: {program}"] * (program != "saddleback")
+        wrong += [f"no such target: {target}"] * (not taken)
+        wrong += [f"no such setting of {target}: {setting}" for setting in sorted(unknown)]
+    wrong += ["no example of itself"] * (verb not in mentioned)
+    return [f"{verb}: {fault}" for fault in wrong]
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    """The help page of every verb, asked for once."""
+    printed = {}
+    for verb in VERBS:
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = quietly(verb, "--help")
+        assert (code, err.getvalue()) == (0, ""), verb
+        printed[verb] = out.getvalue()
+    return printed
+
+
+def test_every_verb_has_a_help_page(pages: dict[str, str]) -> None:
+    expect_none(fault for verb in VERBS for fault in faults_of_help(verb, VERBS[verb], pages[verb]))
+
+
+def test_every_option_has_a_text_and_shows_its_default(pages: dict[str, str]) -> None:
+    expect_none(fault for verb in VERBS for fault in faults_of_options(verb, VERBS[verb], pages[verb]))
+
+
+def test_examples_parse() -> None:
+    expect_none(fault for verb in VERBS for fault in faults_of_examples(verb, VERBS[verb]))
+
+
+def test_the_checks_can_fail() -> None:
+    app = typer.Typer(add_completion=False)
+
+    examples = ("solve wireless --no-such", "zoo maze", "exact maze", "exact wireless --set power=3", "no-such-verb")
+
+    @app.command("solve", epilog="\n\n".join(["Examples:", *(f"saddleback {words}" for words in examples)]))
+    def _solve(
+        target: str,
+        Odd_Name: Annotated[str, typer.Option("--Odd_name", help="no full stop")] = "x",
+        hidden: Annotated[str, typer.Option(help="A text.", show_default=False)] = "x",
+    ) -> None:
+        """short"""
+
+    command: Any = typer.main.get_command(app)
+    assert faults_of_help("solve", command, "Usage: --Odd_name") == [
+        "solve: no usage",
+        "solve: not one plain sentence: short",
+        "solve: its sentence is not printed",
+        "solve: no example",
+        "solve: --hidden is not printed or not a long name",
+    ]
+    assert faults_of_options("solve", command, "--Odd_name TEXT  no full stop") == [
+        "solve: --Odd_name has no text that ends with a full stop",
+        "solve: --Odd_name is not lower case with dashes",
+        "solve: --Odd_name hides its default",
+        "solve: --hidden hides its default",
+        "solve: argument target has no text or is neither TARGET nor RUN",
+    ]
+    wrong = faults_of_examples("solve", command)
+    assert "No such option" in wrong[0] and "saddleback zoo maze: " in wrong[1]
+    assert wrong[2:4] == ["solve: no such target: maze", "solve: no such setting of wireless: power"]
+    assert "saddleback no-such-verb: " in wrong[4] and wrong[5] == "solve: no example of itself"
 
 
 def test_an_example_with_a_wrong_option_would_be_seen() -> None:
@@ -106,16 +178,33 @@ SAME_EVERYWHERE = (
 )
 
 
-@pytest.mark.parametrize("name", SAME_EVERYWHERE)
-def test_the_same_name_means_the_same(run: Call, name: str) -> None:
-    found = {verb: o for verb in VERBS for o in options(verb) if o.opts[0] == name}
-    assert found
+def faults_of_name(name: str, found: dict[str, Any], pages: dict[str, str]) -> list[str]:
+    """Verbs that differ in the kind of an option, or in its text where that has to be one."""
     kind = re.compile(rf"{name} +(<[\w\[\]]+>|[A-Z]{{4,}}\b)?")  # <int>; in Typer 0.15 INTEGER, and nothing for a flag
-    kinds = {kind.search(run(verb, "--help")[1])[1] for verb in found}  # type: ignore[index]
-    assert len(kinds) == 1, kinds
+    kinds = {verb: kind.search(pages[verb])[1] for verb in found}  # type: ignore[index]
+    wrong = [f"{name} is of several kinds: {kinds}"] * (len(set(kinds.values())) != 1)
     if name in ("--set", "--json", "--workers", "--executor", "--timeout", "--callback"):
-        assert len({o.help for o in found.values()}) == 1, found
+        texts = {verb: option.help for verb, option in found.items()}
+        wrong += [f"{name} has several texts: {texts}"] * (len(set(texts.values())) != 1)
+    return wrong
+
+
+def test_the_same_name_means_the_same(pages: dict[str, str]) -> None:
+    found = {n: {v: o for v in VERBS for o in options(VERBS[v]) if o.opts[0] == n} for n in SAME_EVERYWHERE}
+    assert [name for name in found if not found[name]] == []
+    expect_none(fault for name in found for fault in faults_of_name(name, found[name], pages))
+
+
+def test_two_meanings_of_a_name_would_be_seen() -> None:
+    mine = {option.opts[0]: option for option in options(VERBS["solve"])}
+    pages = {"solve": "--set <text>", "plan": "--set <integer>"}
+    wrong = faults_of_name("--set", {"solve": mine["--set"], "plan": mine["--seed"]}, pages)
+    assert len(wrong) == 2 and "several kinds" in wrong[0] and "several texts" in wrong[1]
+    assert (
+        faults_of_name("--set", {"solve": mine["--set"], "plan": mine["--set"]}, dict.fromkeys(pages, "--set <x>"))
+        == []
+    )
 
 
 def test_every_verb_speaks_json() -> None:
-    assert [v for v in VERBS if "--json" not in {o.opts[0] for o in options(v)}] == []
+    assert [v for v in VERBS if "--json" not in {o.opts[0] for o in options(VERBS[v])}] == []

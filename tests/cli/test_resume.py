@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from command_line import quietly
 
-from saddleback.fingerprint import CHECK_CALLS
-from saddleback.simulator import GenerativeModel
-from saddleback.storage import work_folder
-from saddleback.storage.sample_store import SampleStore
+from saddleback.runs import work_folder
+from saddleback.sampling.fingerprint import CHECK_CALLS
+from saddleback.sampling.store.sample_store import SampleStore
+from saddleback.simulators.generative_model import GenerativeModel
 
 SOLVE = ["solve", "random-linear", "--samples", "3000000", "--seed", "5"]
 

@@ -4,7 +4,6 @@ import dataclasses
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from command_line import read, words
 from helpers import random_table
 from saddleback import load_mixture, save_table, zoo
 from saddleback.cli import solve as solve_verb
-from saddleback.targets import load_target
+from saddleback.runs.targets import load_target
 
 QUICK = ["--samples", "40000"]
 
@@ -91,18 +90,6 @@ def test_solve_text_reads_well(run):
         assert said in words(out)
     assert "likely range" not in out and "a-priori" not in out
     assert all(len(line) <= 80 for line in out.splitlines())
-
-
-def test_the_readme_shows_what_is_printed(run):
-    """Its table, but for the numbers."""
-    page = (Path(__file__).parents[2] / "README.md").read_text()
-    table = page[page.index("What is proved") : page.index("`--samples` counts")]
-    rows = [line.split("  ")[0].strip() for line in table.splitlines() if line.startswith(" ") and "──" not in line]
-    rows = [row for row in rows if row]
-    assert len(rows) == 5
-    _, out, _ = run("solve", "wireless", *QUICK)
-    for row in rows:
-        assert f" {row} " in out
 
 
 def test_an_infeasible_problem_is_refuted_in_words(run, tmp_path):

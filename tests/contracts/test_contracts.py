@@ -5,16 +5,16 @@ import pytest
 
 from saddleback import testing
 from saddleback.designs import BY_NAME as DESIGNS
-from saddleback.duals import BY_NAME as DUALS
-from saddleback.evaluators import BY_NAME as EVALUATORS
-from saddleback.evaluators import INTERACTIVE, LSPE
-from saddleback.evaluators.rollouts import Rollouts
 from saddleback.features import FeatureFunction, FeatureMatrix, OneHot
-from saddleback.oracles import InteractiveSolver, Interval, Proposal
-from saddleback.policy import TabularPolicy
-from saddleback.solvers import BY_NAME as SOLVERS
-from saddleback.solvers import EXTRAS, TABULAR
-from saddleback.zoo import make
+from saddleback.instances.zoo import make
+from saddleback.method.duals import BY_NAME as DUALS
+from saddleback.method.evaluators import BY_NAME as EVALUATORS
+from saddleback.method.evaluators import INTERACTIVE, LSPE
+from saddleback.method.evaluators.rollouts import Rollouts
+from saddleback.method.oracles import InteractiveSolver, Interval, Proposal
+from saddleback.method.solvers import BY_NAME as SOLVERS
+from saddleback.method.solvers import EXTRAS, TABULAR
+from saddleback.problem.policies import TabularPolicy
 
 
 @pytest.mark.parametrize("name", SOLVERS)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from numpy.polynomial import legendre
 from scipy.optimize import minimize_scalar
 
-from saddleback.design import orthonormalizing_map
 from saddleback.designs import exchange as module
+from saddleback.designs.design import orthonormalizing_map
 from saddleback.designs.exchange import Active, Exchange, exchange_step, exchange_weights, spanning_rows
 from saddleback.designs.frank_wolfe import optimal_weights
 from saddleback.errors import InputError, NumericalError

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from saddleback.design import weighted_design
+from saddleback.designs.design import weighted_design
 from saddleback.designs.frank_wolfe import (
     INITIALIZATIONS,
     elimination_threshold,

@@ -11,8 +11,8 @@ from saddleback.designs.frank_wolfe import FrankWolfe
 from saddleback.designs.full import Full
 from saddleback.errors import InputError
 from saddleback.features import FeatureFunction, FeatureMatrix, OneHot
-from saddleback.problem import CMDP, Constraint, Start
-from saddleback.spaces import BoxStates, FiniteStates
+from saddleback.problem.cmdp import CMDP, Constraint, Start
+from saddleback.problem.spaces import BoxStates, FiniteStates
 
 S, A, D = 30, 4, 5
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saddleback.design import orthonormalizing_map
 from saddleback.designs import leverage as module
+from saddleback.designs.design import orthonormalizing_map
 from saddleback.designs.exchange import exchange_weights
 from saddleback.designs.leverage import all_leverages, largest, prune, whitening
 

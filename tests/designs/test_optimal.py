@@ -1,10 +1,5 @@
 """The design on its own: any matrix in, rows with weights and a certificate out."""
 
-import contextlib
-import io
-import re
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -78,12 +73,3 @@ def test_bad_input_is_named(features, options, name):
 def test_leverage_of_other_rows_is_refused(rows):
     with pytest.raises(InputError, match="`features` must be"):
         optimal_design(np.eye(3)).leverage(rows)
-
-
-def test_the_example_of_the_documentation_prints_what_it_says():
-    text = (Path(__file__).parents[2] / "docs" / "designs.md").read_text()
-    example, output = re.search(r"```python\n(.*?)```\n+```text\n(.*?)```", text, re.DOTALL).groups()
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(compile(example, "docs/designs.md", "exec"), {})
-    assert printed.getvalue() == output

@@ -8,12 +8,12 @@ from scipy.optimize import linprog
 
 from helpers import random_table
 from saddleback import zoo
-from saddleback.columns import matrix_game, solve_master, upper_bound
-from saddleback.duals import ColumnGeneration, ProjectedDescent
 from saddleback.exact import best_policy, policy_values, solve_exactly
-from saddleback.framework import Oracle, run
-from saddleback.setup import Choices, prepare
+from saddleback.method.duals import ColumnGeneration, ProjectedDescent
+from saddleback.method.framework import Oracle, run
+from saddleback.method.master_lp import matrix_game, solve_master, upper_bound
 from saddleback.simulators.table import Table
+from saddleback.solving.prepare import Choices, prepare
 from saddleback.theory import column_guarantee, column_target
 
 

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import NoiselessBuffer, random_design, random_table, sampled, tabular_buffer
-from saddleback.design import full_design
-from saddleback.evaluators import LSPE, LSTD, markov_chain
+from saddleback.designs.design import full_design
 from saddleback.exact import state_values
 from saddleback.features import FeatureMatrix
-from saddleback.policy import TabularPolicy
+from saddleback.method.evaluators import LSPE, LSTD, markov_chain
+from saddleback.problem.policies import TabularPolicy
 from saddleback.simulators.table import Table
 
 universal = settings(derandomize=True, deadline=None, max_examples=25)
@@ -123,7 +123,7 @@ def test_burn_in_removes_most_of_the_bias():
 
 @pytest.mark.parametrize("allocation", ["equal", "uneven"])
 def test_uneven_counts(allocation):
-    from saddleback.buffer import collect, cut
+    from saddleback.sampling.buffer import collect, cut
 
     table = random_table(7, d=4)
     problem = table.problem()

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from helpers import NoiselessBuffer, chain_under, random_design, random_table, sampled, tabular_buffer
-from saddleback.design import full_design, weighted_design
-from saddleback.evaluators import LSPE, TabularPE
+from saddleback.designs.design import full_design, weighted_design
 from saddleback.exact import state_values
 from saddleback.features import FeatureMatrix
-from saddleback.policy import TabularPolicy
+from saddleback.method.evaluators import LSPE, TabularPE
+from saddleback.problem.policies import TabularPolicy
 from saddleback.simulators.table import Table
 
 universal = settings(derandomize=True, deadline=None, max_examples=25)

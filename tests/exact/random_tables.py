@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from saddleback.exact import best_policy, policy_values
-from saddleback.policy import TabularPolicy
+from saddleback.problem.policies import TabularPolicy
 from saddleback.simulators.table import Table
 
 
@@ -38,8 +38,8 @@ def random_table(
     return Table.of(**parts, thresholds=(1 - tightness) * at[0] + tightness * at[1])
 
 
-def degenerate_table(seed: int, where: str) -> Table:
-    """Small tables with ties, constants, deterministic moves, one state or one action, in units from 1e-3 to 1e3.
+def degenerate_tables(seed: int) -> dict[str, Table]:
+    """A small table with ties, constants, deterministic moves, one state or one action, in units from 1e-3 to 1e3, five times.
 
     Thresholds lie, in the paper's units, in the ``middle`` between the values of two good policies, at the ``edge`` (those
     of a policy that is best for some mixture of the constraints), below both (``slack``), or above what can be reached, by
@@ -72,14 +72,15 @@ def degenerate_table(seed: int, where: str) -> Table:
     free = best_policy(loose, np.eye(1 + m)[0])[1][1:]
     best = np.array([best_policy(loose, row)[1][1 + i] for i, row in enumerate(np.eye(1 + m)[1:])])
     t = rng.random()
-    unit = {
+    units = {
         "middle": (1 - t) * free + t * good,
         "edge": good,
         "slack": np.minimum(free, good) - 0.01 * H,
         "infeasible": best + 0.01 * H * np.eye(m)[0],
         "barely infeasible": best + 1e-6 * H * np.eye(m)[0],
-    }[where]
-    return Table.of(**parts, thresholds=unit * problem.scale[1:] + problem.base[1:] * H)
+    }
+    scale, base = problem.scale[1:], problem.base[1:] * H
+    return {where: Table.of(**parts, thresholds=unit * scale + base) for where, unit in units.items()}
 
 
 def random_policy(table: Table, seed: int) -> TabularPolicy:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from exact.random_tables import random_table
 from saddleback.exact import best_policy, state_values
 from saddleback.exact.bellman import Discount, Model
-from saddleback.policy import TabularPolicy
+from saddleback.problem.policies import TabularPolicy
 from saddleback.simulators.table import Table
 
 NUMBERED = st.integers(0, 10_000)

@@ -10,7 +10,7 @@ from saddleback import zoo
 from saddleback.exact import evaluation, occupancy, state_values
 from saddleback.exact.bellman import Model
 from saddleback.exact.evaluation import evaluate, visits
-from saddleback.policy import TabularPolicy
+from saddleback.problem.policies import TabularPolicy
 from saddleback.simulators.table import Table
 
 

@@ -13,7 +13,7 @@ from exact.random_tables import random_policy, random_table
 from saddleback.errors import InputError, NumericalError
 from saddleback.exact import best_policy, mixture_values, occupancy, policy_values, state_values, to_stationary
 from saddleback.exact import values as values_module
-from saddleback.policy import MixturePolicy, TabularPolicy
+from saddleback.problem.policies import MixturePolicy, TabularPolicy
 from saddleback.simulators.table import Table
 
 

@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 
 from helpers import random_table
-from saddleback.blocks import BlockSource, blocks_for
-from saddleback.buffer import Samples, collect
-from saddleback.design import full_design
-from saddleback.problem import CMDP
-from saddleback.simulator import GenerativeModel
-from saddleback.spaces import BoxStates, FiniteStates
+from saddleback.designs.design import full_design
+from saddleback.problem.cmdp import CMDP
+from saddleback.problem.spaces import BoxStates, FiniteStates
+from saddleback.sampling.blocks import BlockSource, blocks_for
+from saddleback.sampling.buffer import Samples, collect
+from saddleback.simulators.generative_model import GenerativeModel
 
 S, A = 6, 3
 STATE, ACTION = 2, 1

@@ -23,9 +23,9 @@ import numpy as np
 import pytest
 
 from saddleback import cli, solve, zoo
-from saddleback.executors import make
-from saddleback.simulator import Draw
-from saddleback.storage.policy_file import load_mixture
+from saddleback.problem.policy_file import load_mixture
+from saddleback.sampling.executors import make
+from saddleback.simulators.generative_model import Draw
 
 pytestmark = [pytest.mark.check, pytest.mark.xdist_group("ray")]
 STUDY = pytest.mark.study

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from saddleback.errors import InputError, SimulatorError
-from saddleback.executors import Joblib, check_determinism
+from saddleback.sampling.executors import Joblib, check_determinism
 
 
 def test_a_good_simulator_is_reproducible():

@@ -21,7 +21,7 @@ SCRIPT = """
     import numpy as np
     sys.path[:0] = {paths!r}
     import faulty_simulators as faulty
-    from saddleback.executors import {kind}
+    from saddleback.sampling.executors import {kind}
 
     def simulator(states, actions, rng):
         faulty.note({folder!r}, "pids", str(os.getpid()))

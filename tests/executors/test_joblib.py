@@ -8,12 +8,12 @@ import faulty_simulators as faulty
 import numpy as np
 import pytest
 
-from saddleback.certify.tapes import RolloutSource, chunks_for
 from saddleback.errors import InputError, SaddlebackError, SimulatorError
-from saddleback.executors import Joblib, Serial
-from saddleback.policy import MixturePolicy, TabularPolicy
-from saddleback.simulator import GenerativeModel
-from saddleback.spaces import FiniteStates
+from saddleback.problem.policies import MixturePolicy, TabularPolicy
+from saddleback.problem.spaces import FiniteStates
+from saddleback.sampling.executors import Joblib, Serial
+from saddleback.sampling.trajectories import RolloutSource, chunks_for
+from saddleback.simulators.generative_model import GenerativeModel
 
 
 @pytest.fixture(scope="module")

@@ -16,17 +16,17 @@ from pathlib import Path
 import numpy as np
 sys.path.insert(0, sys.argv[1])
 from streamed_runs import QuickDisk
-from saddleback.blocks import blocks_for
-from saddleback.design import weighted_design
-from saddleback.evaluators import LSTD
+from saddleback.sampling.blocks import blocks_for
+from saddleback.designs.design import weighted_design
+from saddleback.method.evaluators import LSTD
 from saddleback.features import FeatureFunction
-from saddleback.problem import CMDP, Constraint, Start
-from saddleback.simulator import Draw
-from saddleback.solvers import LSMDVI
-from saddleback.spaces import BoxStates
-from saddleback.storage.layout import Layout
-from saddleback.storage.sample_store import SampleStore
-from saddleback.streamed import ray_buffer, streamed_buffer
+from saddleback.problem.cmdp import CMDP, Constraint, Start
+from saddleback.simulators.generative_model import Draw
+from saddleback.method.solvers import LSMDVI
+from saddleback.problem.spaces import BoxStates
+from saddleback.sampling.store.layout import Layout
+from saddleback.sampling.store.sample_store import SampleStore
+from saddleback.sampling.streamed_buffer import ray_buffer, streamed_buffer
 
 K, A, PAIRS, BLOCKS, T = 16, 2, 64, int(sys.argv[5]), 64
 rng = np.random.default_rng(0)

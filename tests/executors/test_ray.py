@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from saddleback.errors import InputError, SaddlebackError, SimulatorError
-from saddleback.executors import Ray, Serial
+from saddleback.sampling.executors import Ray, Serial
 
 ray = pytest.importorskip("ray", reason="Ray is an extra: pip install 'saddleback[ray]'")
 STORE = 80 * 1024 * 1024

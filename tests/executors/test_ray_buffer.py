@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from saddleback.blocks import BlockSource, blocks_for
-from saddleback.choices import Choices
 from saddleback.errors import InputError, SaddlebackError
-from saddleback.evaluators import LSPE, LSTD
-from saddleback.from_store import OnRay, prepare_from
-from saddleback.solvers import LSMDVI, MirrorDescent, PlugIn
-from saddleback.storage.sample_store import SampleStore
-from saddleback.streamed import ray_buffer, streamed_buffer
-from saddleback.support import MaxDifference
+from saddleback.method.evaluators import LSPE, LSTD
+from saddleback.method.solvers import LSMDVI, MirrorDescent, PlugIn
+from saddleback.sampling.blocks import BlockSource, blocks_for
+from saddleback.sampling.store.sample_store import SampleStore
+from saddleback.sampling.streamed_buffer import ray_buffer, streamed_buffer
+from saddleback.sampling.value_functions import MaxDifference
+from saddleback.solving.choices import Choices
+from saddleback.solving.prepare_from_store import OnRay, prepare_from
 from streamed_runs import SEED, QuickDisk, fill, square
 
 ray = pytest.importorskip("ray", reason="Ray is an extra: pip install 'saddleback[ray]'")

@@ -17,16 +17,16 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from saddleback.blocks import BlockSource, blocks_for
-from saddleback.choices import Choices
-from saddleback.durable import Durable
 from saddleback.errors import SaddlebackError
-from saddleback.executors import Ray
-from saddleback.from_store import OnRay, prepare_from
-from saddleback.simulator import GenerativeModel
-from saddleback.solvers import LSMDVI
-from saddleback.storage.sample_store import SampleStore
-from saddleback.streamed import ray_buffer, streamed_buffer
+from saddleback.method.solvers import LSMDVI
+from saddleback.sampling.blocks import BlockSource, blocks_for
+from saddleback.sampling.executors import Ray
+from saddleback.sampling.executors.durable import Durable
+from saddleback.sampling.store.sample_store import SampleStore
+from saddleback.sampling.streamed_buffer import ray_buffer, streamed_buffer
+from saddleback.simulators.generative_model import GenerativeModel
+from saddleback.solving.choices import Choices
+from saddleback.solving.prepare_from_store import OnRay, prepare_from
 from streamed_runs import SEED, square
 
 ray = pytest.importorskip("ray", reason="Ray is an extra: pip install 'saddleback[ray]'")

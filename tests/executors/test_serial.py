@@ -7,9 +7,9 @@ import faulty_simulators as faulty
 import numpy as np
 import pytest
 
-from saddleback.blocks import InOrder
 from saddleback.errors import InputError, SaddlebackError, SimulatorError
-from saddleback.executors import BY_NAME, Joblib, Ray, Serial, make
+from saddleback.sampling.blocks import InOrder
+from saddleback.sampling.executors import BY_NAME, Joblib, Ray, Serial, make
 
 
 def test_draws_what_the_plain_loop_draws():
@@ -83,7 +83,7 @@ def test_bad_options(name, options, complaint):
 
 
 def test_imports_are_lazy():
-    code = "import sys, saddleback, saddleback.executors as e; e.make('joblib', 2); e.make('ray', 2)"
+    code = "import sys, saddleback, saddleback.sampling.executors as e; e.make('joblib', 2); e.make('ray', 2)"
     code += "; print(*[m for m in ('joblib', 'ray', 'cloudpickle') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from saddleback.errors import InputError, SaddlebackError, SimulatorError
-from saddleback.executors.ledger import Fault, Outcome, carry_out
-from saddleback.executors.wire import dumps_outcomes, loads
-from saddleback.simulator import Draw
+from saddleback.sampling.executors.message_format import dumps_outcomes, loads
+from saddleback.sampling.executors.task_book import Fault, Outcome, carry_out
+from saddleback.simulators.generative_model import Draw
 
 
 def sent(*outcomes):

@@ -15,7 +15,7 @@ from helpers import random_table
 from saddleback import InputError, Status, Table, solve
 from saddleback.errors import NumericalError
 from saddleback.exact import policy_values, solve_exactly
-from saddleback.policy import TabularPolicy
+from saddleback.problem.policies import TabularPolicy
 
 
 def solved(table: Table, **more: Any) -> Any:

@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 
 from helpers import random_table
-from saddleback import GenerativeModel, InputError, Table, fingerprint, save_table, solve
-from saddleback.durable import Durable
+from saddleback import GenerativeModel, InputError, Table, save_table, solve
 from saddleback.errors import StorageError
-from saddleback.fingerprint import fingerprint_of
-from saddleback.storage.disk import Disk
-from saddleback.storage.work_folder import begin_work
+from saddleback.files.disk import Disk
+from saddleback.runs.work_folder import begin_work
+from saddleback.sampling import fingerprint
+from saddleback.sampling.executors.durable import Durable
+from saddleback.sampling.fingerprint import fingerprint_of
 
 SAMPLES = {"samples": 3_000, "seed": 3}
 
@@ -79,12 +80,12 @@ class FailingDisk(Disk):
 
 
 def test_an_fsync_that_failed_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from saddleback.storage import sample_store
+    from saddleback.sampling.store import sample_store
 
     table = random_table(1)
     with monkeypatch.context() as patch:
         patch.setattr(sample_store, "Disk", FailingDisk)
-        patch.setattr("saddleback.durable._SYNC_SECONDS", 0.0)
+        patch.setattr("saddleback.sampling.executors.durable._SYNC_SECONDS", 0.0)
         with pytest.raises(StorageError, match="Input/output error"), kept(tmp_path / "run", table) as executor:
             solve(table.problem(), table.simulator(), executor=executor, **SAMPLES)
     assert FailingDisk.failures == 1

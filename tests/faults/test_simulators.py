@@ -11,12 +11,21 @@ import faulty_simulators as faulty
 import numpy as np
 import pytest
 
-from saddleback import BoxStates, Constraint, FeatureFunction, FiniteStates, GenerativeModel, InputError, Start, solve
-from saddleback.durable import Durable
+from saddleback import (
+    BoxStates,
+    Constraint,
+    FeatureFunction,
+    FiniteStates,
+    GenerativeModel,
+    InputError,
+    Start,
+    solve,
+)
 from saddleback.errors import SimulatorError
-from saddleback.executors import Joblib, Serial, check_determinism
-from saddleback.fingerprint import fingerprint_of
-from saddleback.problem import CMDP
+from saddleback.problem.cmdp import CMDP
+from saddleback.sampling.executors import Joblib, Serial, check_determinism
+from saddleback.sampling.executors.durable import Durable
+from saddleback.sampling.fingerprint import fingerprint_of
 
 SEED, KEY = 7, (7, 0, faulty.PAIR, 0)
 SAMPLES = {"samples": 4_000, "seed": SEED}

@@ -5,7 +5,6 @@ import pytest
 
 from saddleback import testing
 from saddleback.features import (
-    BY_NAME,
     FeatureFunction,
     Frame,
     Joined,
@@ -18,8 +17,9 @@ from saddleback.features import (
     WithConstant,
     make,
 )
-from saddleback.spaces import BoxStates, Features, FiniteStates
-from saddleback.zoo import make as make_problem
+from saddleback.features.making import BY_NAME
+from saddleback.instances.zoo import make as make_problem
+from saddleback.problem.spaces import BoxStates, Features, FiniteStates
 
 BOX = BoxStates([-1.2, -0.07], [0.6, 0.07])
 IN_BOX = np.random.default_rng(0).uniform(BOX.low, BOX.high, (60, 2))

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from saddleback.design import orthonormalizing_map
+from saddleback.designs.design import orthonormalizing_map
 from saddleback.errors import InputError
 from saddleback.features import FeatureFunction, FeatureMatrix, OneHot, PerAction, RadialBasis, Tiles, examine
-from saddleback.spaces import BoxStates
-from saddleback.zoo import make as make_problem
+from saddleback.instances.zoo import make as make_problem
+from saddleback.problem.spaces import BoxStates
 
 
 def test_one_hot_features_are_perfect():

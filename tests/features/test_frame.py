@@ -5,7 +5,7 @@ import pytest
 
 from saddleback.errors import InputError
 from saddleback.features import Frame
-from saddleback.spaces import BoxStates, FiniteStates
+from saddleback.problem.spaces import BoxStates, FiniteStates
 
 
 def test_a_box_is_scaled_and_clipped():

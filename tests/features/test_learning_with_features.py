@@ -7,9 +7,9 @@ import pytest
 
 from helpers import random_design, random_table, sampled
 from saddleback.features import Aggregation, OneHot, PerAction, StateMatrix, make
+from saddleback.method.solvers import LSMDVI, PlugIn
+from saddleback.problem.spaces import FiniteStates
 from saddleback.simulators.table import Table
-from saddleback.solvers import LSMDVI, PlugIn
-from saddleback.spaces import FiniteStates
 
 
 @pytest.mark.parametrize("solver", [LSMDVI(), PlugIn()])

@@ -5,7 +5,7 @@ import pytest
 
 from saddleback.errors import InputError
 from saddleback.features import OneHot, Stacked, Tiles, make, make_stacked, settings_of
-from saddleback.spaces import BoxStates, FiniteStates
+from saddleback.problem.spaces import BoxStates, FiniteStates
 
 BOX, TEN = BoxStates([0.0, 0.0], [1.0, 1.0]), FiniteStates(10)
 

@@ -21,7 +21,7 @@ from saddleback.features import (
     make,
     with_constant,
 )
-from saddleback.spaces import BoxStates
+from saddleback.problem.spaces import BoxStates
 
 BOX = BoxStates([0.0, 0.0], [1.0, 1.0])
 

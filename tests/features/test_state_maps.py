@@ -24,7 +24,7 @@ from saddleback.features import (
     examine,
 )
 from saddleback.features.multi_indices import count, multi_indices
-from saddleback.spaces import BoxStates, FiniteStates
+from saddleback.problem.spaces import BoxStates, FiniteStates
 
 LINE, SQUARE = BoxStates([0.0], [4.0]), BoxStates([-1.0, 0.0], [1.0, 10.0])
 POINTS = np.random.default_rng(0).uniform(SQUARE.low, SQUARE.high, (500, 2))

@@ -22,9 +22,9 @@ from fuzz.archives import pack
 from fuzz.folder_changes import Files
 from helpers import random_table
 from saddleback import save_table, solve, zoo
-from saddleback.storage.json_file import sha256_of
-from saddleback.storage.run_folder import Origin, save_run
-from saddleback.storage.work_folder import begin_work, work_folder
+from saddleback.files.json_file import sha256_of
+from saddleback.runs.run_folder import Origin, save_run
+from saddleback.runs.work_folder import begin_work, work_folder
 from storage.store_runs import LAYOUTS, filled, some_blocks
 
 SEED = 20_261_116
@@ -248,7 +248,7 @@ def runs() -> list[Files]:
 
 
 def _proof_steps(rng: Random) -> list[str]:
-    """Mostly the certificate, which :mod:`saddleback.recheck` computes again, and the settings of a problem by name."""
+    """Mostly the certificate, which :mod:`saddleback.runs.recheck` computes again, and the settings of a problem by name."""
     what = ["run:certificate.json", "run:rollouts.npz", "settings:run.json"]
     steps = [str(rng.choice(what, p=[0.5, 0.25, 0.25])) for _ in range(1 + (rng.random() < 0.2))]
     return [*steps, "run:signed"]

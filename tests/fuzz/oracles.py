@@ -21,16 +21,17 @@ from fuzz.folder_changes import write
 from fuzz.mutants import MODES, NPZ, STORE_BLOCKS, STORE_LAYOUTS, Recipe, mutant
 from fuzz.plain_readers import agree, arrays_in, distributions, good_lines, identical, json_in, numbers
 from saddleback.errors import InputError, SaddlebackError, StorageError
-from saddleback.policy import MixturePolicy, TabularPolicy
-from saddleback.problem import CMDP, Constraint, Start
-from saddleback.recheck import recheck
+from saddleback.instances.table_file import load_table, save_table
+from saddleback.problem.cmdp import CMDP, Constraint, Start
+from saddleback.problem.policies import MixturePolicy, TabularPolicy
+from saddleback.problem.policy_file import load_mixture, save_mixture
+from saddleback.problem.spaces import FiniteStates
+from saddleback.runs.recheck import recheck
+from saddleback.runs.run_folder import load_run
+from saddleback.runs.targets import load_run_target, load_target
+from saddleback.runs.work_folder import load_work, work_folder
+from saddleback.sampling.store.sample_store import SampleStore, verify_store
 from saddleback.simulators.table import Table
-from saddleback.spaces import FiniteStates
-from saddleback.storage import load_mixture, load_table, save_mixture, save_table
-from saddleback.storage.run_folder import load_run
-from saddleback.storage.sample_store import SampleStore, verify_store
-from saddleback.storage.work_folder import load_work, work_folder
-from saddleback.targets import load_run_target, load_target
 from storage.store_runs import LAYOUTS, QuickDisk, draw
 
 MOST_MESSAGE = 1500

@@ -15,12 +15,12 @@ from fuzz.mutants import runs, stores
 from fuzz.oracles import any_problem, mixture_is_right
 from fuzz.plain_readers import arrays_in, identical
 from saddleback.errors import InputError, StorageError
-from saddleback.policy import MixturePolicy, TabularPolicy
-from saddleback.storage import load_mixture, save_mixture
-from saddleback.storage.json_file import check_shape, read_json
-from saddleback.storage.run_folder import load_run
-from saddleback.storage.sample_store import SampleStore, verify_store
-from saddleback.targets import load_run_target
+from saddleback.files.json_file import check_shape, read_json
+from saddleback.problem.policies import MixturePolicy, TabularPolicy
+from saddleback.problem.policy_file import load_mixture, save_mixture
+from saddleback.runs.run_folder import load_run
+from saddleback.runs.targets import load_run_target
+from saddleback.sampling.store.sample_store import SampleStore, verify_store
 
 pytestmark = pytest.mark.check
 

@@ -19,7 +19,10 @@ import pytest
 from fuzz import children
 from fuzz.mutants import KINDS, NPZ, SEED, Recipe, mutant, recipe, warm
 from fuzz.oracles import check
-from saddleback.storage import manifest, npz, recovery, run_folder, table_file
+from saddleback.files import npz
+from saddleback.instances import table_file
+from saddleback.runs import run_folder
+from saddleback.sampling.store import manifest, recovery
 
 pytestmark = pytest.mark.check
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saddleback.batches import Parts, SampleBatches
-from saddleback.kernels.gather import gather_means
+from saddleback.sampling.batches import Parts, SampleBatches
+from saddleback.sampling.kernels.gather import gather_means
 
 universal = settings(derandomize=True, deadline=None, max_examples=60)
 UNIT = 2.0**-53

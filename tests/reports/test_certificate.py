@@ -10,8 +10,8 @@ import pytest
 from printing import printed, words
 
 from helpers import random_table
-from saddleback.certify import Certificate, Finding, LinearityReport
-from saddleback.reports.certificate import print_certificate
+from saddleback.certificates import Certificate, Finding, LinearityReport
+from saddleback.runs.certificate_text import print_certificate
 
 TABLE = random_table(1)  # values in [0, 5], constraint-0 >= 2
 PROBLEM = TABLE.problem()

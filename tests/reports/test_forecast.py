@@ -8,8 +8,8 @@ import pytest
 from printing import printed, words
 
 from helpers import random_table
-from saddleback.planning import forecast
-from saddleback.reports.forecast import duration, print_forecast, roughly, size
+from saddleback.reports.forecast_text import duration, print_forecast, roughly, size
+from saddleback.solving.forecast import forecast
 
 TABLE = random_table(1)
 FOUND = forecast(TABLE.problem(), TABLE.simulator(), epsilon=0.5, samples=4_000)

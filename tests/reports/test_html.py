@@ -24,8 +24,9 @@ from saddleback import cli, save_table
 from saddleback.cli.report import MOST_BYTES, report
 from saddleback.errors import InputError, SaddlebackError
 from saddleback.features.function import FeatureFunction
-from saddleback.policy import GreedyPolicy, MixturePolicy
-from saddleback.problem import CMDP, Constraint, Start
+from saddleback.problem.cmdp import CMDP, Constraint, Start
+from saddleback.problem.policies import GreedyPolicy, MixturePolicy
+from saddleback.problem.spaces import BoxStates
 from saddleback.reports.html.figures import gaps
 from saddleback.reports.html.markup import data_block, tag
 from saddleback.reports.html.page import page_of
@@ -33,10 +34,9 @@ from saddleback.reports.html.places import places_of
 from saddleback.reports.html.reproduce import command
 from saddleback.reports.html.svg import Scale, ticks
 from saddleback.reports.html.view import view_of
-from saddleback.spaces import BoxStates
-from saddleback.storage.run_folder import load_run
-from saddleback.targets import load_run_target
-from saddleback.tradeoff import Frontier
+from saddleback.runs.run_folder import load_run
+from saddleback.runs.targets import load_run_target
+from saddleback.solving.frontier import Frontier
 
 
 @pytest.fixture(scope="module")
@@ -251,8 +251,8 @@ def test_design_and_trace_are_those_of_the_solution(cases: dict[str, Reported]) 
 
 
 def test_a_run_without_drawings_still_gives_a_page(wireless: Reported, tmp_path: Path) -> None:
-    from saddleback.storage.run_folder import save_run
-    from saddleback.targets import origin_of
+    from saddleback.runs.run_folder import save_run
+    from saddleback.runs.targets import origin_of
 
     save_run(tmp_path / "run", wireless.solution, origin_of("wireless", ()), wireless.run.request, 0)
     page = page_of(load_run(tmp_path / "run"), wireless.problem)

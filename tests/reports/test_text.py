@@ -15,14 +15,14 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from saddleback import zoo
-from saddleback.certify import Certificate
+from saddleback.certificates import Certificate
 from saddleback.exact import mixture_values, solve_exactly
-from saddleback.policy import MixturePolicy, TabularPolicy
-from saddleback.reports.tables import between, number
-from saddleback.reports.text import print_exact, print_solution
+from saddleback.problem.policies import MixturePolicy, TabularPolicy
+from saddleback.runs.solution import ConstraintReport, MemberReport, Solution, Status
+from saddleback.runs.tables import between, number
+from saddleback.runs.text import print_exact, print_solution
 from saddleback.simulators.table import Table
-from saddleback.solution import ConstraintReport, MemberReport, Solution, Status
-from saddleback.solving import solve
+from saddleback.solving.solve import solve
 
 SETTINGS = {
     "delta": 0.05, "coreset": 12, "iterations": 1000, "seed": 0, "solver": "perturbed-model", "evaluator": "tabular-pe",

@@ -11,8 +11,9 @@ import numpy as np
 import scipy.sparse
 from gymnasium.experimental.functional import FuncEnv
 
-from saddleback.problem import CMDP, Constraint, Start
-from saddleback.simulator import GenerativeModel
+from saddleback.instances.zoo import make
+from saddleback.problem.cmdp import CMDP, Constraint, Start
+from saddleback.problem.spaces import FiniteStates
 from saddleback.simulators import (
     Table,
     from_function,
@@ -24,8 +25,7 @@ from saddleback.simulators import (
     read_drn,
     write_drn,
 )
-from saddleback.spaces import FiniteStates
-from saddleback.zoo import make
+from saddleback.simulators.generative_model import GenerativeModel
 
 Told = tuple[CMDP, GenerativeModel]
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saddleback.errors import InputError, SaddlebackError, StorageError
-from saddleback.problem import Constraint
+from saddleback.instances.zoo import make
+from saddleback.problem.cmdp import Constraint
 from saddleback.simulators import Table, drn, read_drn, write_drn
-from saddleback.zoo import make
 from simulators.one_problem import known
 
 SMALL = """\

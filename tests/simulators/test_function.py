@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from saddleback.errors import InputError, SimulatorError
-from saddleback.executors.shipping import pack, unpack
-from saddleback.simulator import GenerativeModel
+from saddleback.problem.spaces import BoxStates, FiniteStates
+from saddleback.sampling.executors.shipping import pack, unpack
 from saddleback.simulators import from_function
-from saddleback.spaces import BoxStates, FiniteStates
+from saddleback.simulators.generative_model import GenerativeModel
 from simulators.one_problem import KNOWN, OBSERVED, many_steps, one_step
 
 LINE = BoxStates(np.array([-10.0]), np.array([10.0]))

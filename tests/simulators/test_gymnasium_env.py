@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from saddleback.errors import InputError, SimulatorError
-from saddleback.executors.shipping import pack, unpack
+from saddleback.problem.spaces import BoxStates, FiniteStates
+from saddleback.sampling.executors.shipping import pack, unpack
 from saddleback.simulators import from_function, from_gymnasium
 from saddleback.simulators.gymnasium_recipes import recipe_for
-from saddleback.spaces import BoxStates, FiniteStates
 from simulators.one_problem import QueueEnv, WithEffort, set_length
 
 NOTHING: dict[str, Any] = {"signals": ()}

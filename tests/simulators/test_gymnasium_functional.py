@@ -10,8 +10,8 @@ import pytest
 from gymnasium.experimental.functional import FuncEnv
 
 from saddleback.errors import InputError, SimulatorError
+from saddleback.problem.spaces import BoxStates
 from saddleback.simulators import from_functional
-from saddleback.spaces import BoxStates
 from simulators.one_problem import QueueFunctional
 
 

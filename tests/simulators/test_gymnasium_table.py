@@ -11,7 +11,7 @@ import pytest
 
 from saddleback.errors import InputError
 from saddleback.exact import best_policy
-from saddleback.problem import Constraint
+from saddleback.problem.cmdp import Constraint
 from saddleback.simulators import from_gymnasium_table
 from simulators.one_problem import lake_constraints, lake_table
 

@@ -10,7 +10,7 @@ import scipy.sparse
 
 from saddleback.errors import InputError
 from saddleback.exact import best_policy
-from saddleback.problem import Constraint
+from saddleback.problem.cmdp import Constraint
 from saddleback.simulators import Table, from_quantecon, stand_ins
 
 S, A, BETA = 7, 4, 0.9

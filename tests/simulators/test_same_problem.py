@@ -9,10 +9,10 @@ import pytest
 from scipy.stats import chi2
 
 from saddleback import solve
-from saddleback.executors.joblib import Joblib
-from saddleback.simulator import GenerativeModel, Stream, generator
+from saddleback.runs.solution import Solution
+from saddleback.sampling.executors.joblib import Joblib
 from saddleback.simulators import Table, from_gymnasium
-from saddleback.solution import Solution
+from saddleback.simulators.generative_model import GenerativeModel, Stream, generator
 from simulators.one_problem import (
     KNOWN,
     OBSERVED,

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 
 from saddleback.errors import InputError
-from saddleback.problem import Constraint
+from saddleback.problem.cmdp import Constraint
 from saddleback.simulators import from_sparse
 from simulators.one_problem import known, options, queue_table
 

@@ -1,29 +1,26 @@
 """Other people's solvers in the solver's seat: the framework's answer is ours, whoever solved the unconstrained problems."""
 
-import importlib.util
-import re
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from saddleback import solve, testing
-from saddleback.duals import ColumnGeneration
 from saddleback.errors import BudgetError, InputError, NumericalError
-from saddleback.evaluators.rollouts import Measured, Rollouts
 from saddleback.exact import best_policy, mixture_values, policy_values, solve_exactly, state_values
-from saddleback.framework import Oracle, run
-from saddleback.oracles import Evaluator, InteractiveEvaluator, InteractiveSolver, Solver
-from saddleback.policy import TabularPolicy
-from saddleback.problem import CMDP, Constraint, Start
-from saddleback.simulator import GenerativeModel, Sampler, Stream
-from saddleback.solution import Status
-from saddleback.solvers import EXTRAS, MDPSolver, QuantEcon, StableBaselines
-from saddleback.solvers._estimated import optimal_policy
-from saddleback.solvers.network_policy import NetworkPolicy, scaled
-from saddleback.spaces import BoxStates, FiniteStates
-from saddleback.zoo import make
+from saddleback.instances.zoo import make
+from saddleback.method.duals import ColumnGeneration
+from saddleback.method.evaluators.rollouts import Measured, Rollouts
+from saddleback.method.framework import Oracle, run
+from saddleback.method.oracles import Evaluator, InteractiveEvaluator, InteractiveSolver, Solver
+from saddleback.method.solvers import EXTRAS, MDPSolver, QuantEcon, StableBaselines
+from saddleback.method.solvers._estimated import optimal_policy
+from saddleback.method.solvers.network_policy import NetworkPolicy, scaled
+from saddleback.problem.cmdp import CMDP, Constraint, Start
+from saddleback.problem.policies import TabularPolicy
+from saddleback.problem.spaces import BoxStates, FiniteStates
+from saddleback.runs.solution import Status
+from saddleback.simulators.generative_model import GenerativeModel, Sampler, Stream
 
 TABLES = ["wireless", "queue", "gridworld", "routing", "maintenance", "river-swim", "garnet"]
 TIED = ["streaming", "inventory"]  # actions that are equally good on the solver's samples and not on the evaluator's
@@ -409,20 +406,3 @@ def test_networks_on_continuous_states_are_certified():
     print(f"reward {found.value:.4f}, proved {low:.4f} to {high:.4f}, optimum {instance.known['value']:.4f}")
     assert low <= found.value <= high
     assert low <= instance.known["value"] <= low + 0.1
-
-
-# ---- the page ----------------------------------------------------------------------------------------------------------
-
-
-def test_the_page_says_what_its_code_prints(capsys):
-    """All of it where PyTorch is installed, else without the network."""
-    pytest.importorskip("quantecon", reason="the extra quantecon is not installed")
-    text = (Path(__file__).parents[2] / "docs" / "black_box.md").read_text()
-    names: dict = {}
-    blocks = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == text.count("```python") == 3
-    for code, printed in blocks:
-        if "StableBaselines" in code and importlib.util.find_spec("stable_baselines3") is None:
-            continue
-        exec(compile(code, "docs/black_box.md", "exec"), names)
-        assert capsys.readouterr().out == printed

@@ -8,19 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import random_design, random_table, sampled
-from saddleback.buffer import collect, cut
-from saddleback.design import full_design, weighted_design
 from saddleback.designs import FrankWolfe
+from saddleback.designs.design import full_design, weighted_design
 from saddleback.errors import InputError, NumericalError
 from saddleback.exact.values import best_policy, unit_policy_values
 from saddleback.features import FeatureMatrix, OneHot
-from saddleback.oracles import Solver
-from saddleback.policy import as_table
-from saddleback.simulator import Stream, generator
+from saddleback.instances.zoo import make
+from saddleback.method.oracles import Solver
+from saddleback.method.solvers.gss import GSS, gss_design_and_counts, ridge
+from saddleback.method.solvers.perturbed_model import policy_iteration
+from saddleback.problem.policies import as_table
+from saddleback.sampling.buffer import collect, cut
+from saddleback.simulators.generative_model import Stream, generator
 from saddleback.simulators.table import Table
-from saddleback.solvers.gss import GSS, gss_design_and_counts, ridge
-from saddleback.solvers.perturbed_model import policy_iteration
-from saddleback.zoo import make
 
 universal = settings(derandomize=True, deadline=None, max_examples=25)
 seeds = st.integers(0, 10_000)

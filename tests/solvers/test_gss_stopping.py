@@ -8,21 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import saddleback.solvers.gss_stopping as module
+import saddleback.method.solvers.gss_stopping as module
 from helpers import random_table, sampled
-from saddleback.design import full_design
 from saddleback.designs import FrankWolfe
+from saddleback.designs.design import full_design
 from saddleback.errors import BudgetError, InputError
 from saddleback.exact.values import best_policy, unit_policy_values
 from saddleback.features import FeatureFunction, OneHot
-from saddleback.oracles import InteractiveSolver
-from saddleback.policy import GreedyPolicy
-from saddleback.problem import CMDP, Constraint, Start
-from saddleback.simulator import GenerativeModel, Sampler
+from saddleback.instances.zoo import make
+from saddleback.method.oracles import InteractiveSolver
+from saddleback.method.solvers.gss_stopping import GSSStopping, Probes, certify, deviations
+from saddleback.problem.cmdp import CMDP, Constraint, Start
+from saddleback.problem.policies import GreedyPolicy
+from saddleback.problem.spaces import BoxStates, FiniteStates
+from saddleback.simulators.generative_model import GenerativeModel, Sampler
 from saddleback.simulators.table import Table, TableSampler
-from saddleback.solvers.gss_stopping import GSSStopping, Probes, certify, deviations
-from saddleback.spaces import BoxStates, FiniteStates
-from saddleback.zoo import make
 
 universal = settings(derandomize=True, deadline=None, max_examples=40)
 seeds = st.integers(0, 10_000)

@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import random_design, random_table
-from saddleback.buffer import Samples, collect, cut
-from saddleback.design import full_design, weighted_design
-from saddleback.evaluators import LSPE, TabularPE
+from saddleback.designs.design import full_design, weighted_design
 from saddleback.exact import solve_exactly
 from saddleback.features import FeatureMatrix
-from saddleback.policy import as_table
+from saddleback.method.evaluators import LSPE, TabularPE
+from saddleback.method.solvers import LSMDVI, MirrorDescent, TabularMDVI
+from saddleback.problem.policies import as_table
+from saddleback.sampling.buffer import Samples, collect, cut
 from saddleback.simulators.table import Table
-from saddleback.solvers import LSMDVI, MirrorDescent, TabularMDVI
 
 EPS = np.finfo(np.float64).eps
 S, A, D, N, T = 6, 3, 4, 60, 6

@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import NoiselessBuffer, chain_under, random_design, random_table, sampled, tabular_buffer
-from saddleback.buffer import MaxDifference
 from saddleback.errors import InputError
-from saddleback.evaluators import LSPE
 from saddleback.exact import best_policy, state_values
 from saddleback.features import FeatureMatrix, OneHot
-from saddleback.policy import as_table
+from saddleback.method.evaluators import LSPE
+from saddleback.method.solvers import LSMDVI, TabularMDVI
+from saddleback.problem.policies import as_table
+from saddleback.sampling.buffer import MaxDifference
 from saddleback.simulators.table import Table
-from saddleback.solvers import LSMDVI, TabularMDVI
 
 universal = settings(derandomize=True, deadline=None, max_examples=25)
 seeds = st.integers(0, 10_000)

@@ -11,8 +11,8 @@ from scipy.special import logsumexp
 from helpers import NoiselessBuffer, random_design, random_table, sampled
 from saddleback.errors import InputError
 from saddleback.features import OneHot
-from saddleback.policy import as_table
-from saddleback.solvers import LSMDVI, MirrorDescent
+from saddleback.method.solvers import LSMDVI, MirrorDescent
+from saddleback.problem.policies import as_table
 
 universal = settings(derandomize=True, deadline=None, max_examples=30)
 

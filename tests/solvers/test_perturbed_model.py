@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from helpers import random_design, random_table, sampled, tabular_buffer
 from saddleback.errors import InputError
 from saddleback.exact.values import best_policy, unit_policy_values
-from saddleback.oracles import Solver
-from saddleback.problem import Start
-from saddleback.simulator import Stream, generator
+from saddleback.method.oracles import Solver
+from saddleback.method.solvers.perturbed_model import PerturbedModel, policy_iteration
+from saddleback.problem.cmdp import Start
+from saddleback.problem.spaces import BoxStates
+from saddleback.simulators.generative_model import Stream, generator
 from saddleback.simulators.table import Table
-from saddleback.solvers.perturbed_model import PerturbedModel, policy_iteration
-from saddleback.spaces import BoxStates
 
 universal = settings(derandomize=True, deadline=None, max_examples=30)
 seeds = st.integers(0, 10_000)

@@ -9,17 +9,18 @@ import math
 import numpy as np
 import pytest
 
-from saddleback.a_priori import oracle_errors
 from saddleback.designs import BY_NAME as DESIGNS
-from saddleback.duals import ProjectedDescent
 from saddleback.exact import best_policy, mixture_values, policy_values, solve_exactly
-from saddleback.framework import run
-from saddleback.oracles import InteractiveSolver
-from saddleback.policy import as_table
-from saddleback.setup import Choices, prepare
-from saddleback.slater import estimate_slater
-from saddleback.solvers import BY_NAME as SOLVERS
-from saddleback.solvers import EXTRAS, TABULAR
+from saddleback.instances.zoo import make
+from saddleback.method.duals import ProjectedDescent
+from saddleback.method.framework import run
+from saddleback.method.oracles import InteractiveSolver
+from saddleback.method.slater import estimate_slater
+from saddleback.method.solvers import BY_NAME as SOLVERS
+from saddleback.method.solvers import EXTRAS, TABULAR
+from saddleback.problem.policies import as_table
+from saddleback.solving.a_priori import oracle_errors
+from saddleback.solving.prepare import Choices, prepare
 from saddleback.theory import (
     best_split,
     dual_settings,
@@ -29,7 +30,6 @@ from saddleback.theory import (
     tabular_evaluation_error,
     tabular_solver_error,
 )
-from saddleback.zoo import make
 
 pytestmark = pytest.mark.check
 

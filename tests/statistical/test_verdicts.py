@@ -6,9 +6,9 @@ from scipy.stats import binom
 
 from saddleback import Status, Table, solve, zoo
 from saddleback.exact import mixture_values
-from saddleback.problem import CMDP, Constraint, Start
-from saddleback.simulator import GenerativeModel
-from saddleback.spaces import FiniteStates
+from saddleback.problem.cmdp import CMDP, Constraint, Start
+from saddleback.problem.spaces import FiniteStates
+from saddleback.simulators.generative_model import GenerativeModel
 
 pytestmark = pytest.mark.check
 

@@ -1,4 +1,4 @@
-"""The disks that a power cut could leave: all that the rules of :mod:`saddleback.storage.disk` allow, at every moment.
+"""The disks that a power cut could leave: all that the rules of :mod:`saddleback.files.disk` allow, at every moment.
 
 A :class:`RecordingDisk` writes down what a store does. :func:`images` goes through the record and gives, for every prefix of
 it, the contents that the folder may have after a cut:
@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from saddleback.blocks import Block
 from saddleback.errors import SaddlebackError
-from saddleback.storage.disk import Disk
-from saddleback.storage.layout import Layout
-from saddleback.storage.sample_store import SampleStore
+from saddleback.files.disk import Disk
+from saddleback.sampling.blocks import Block
+from saddleback.sampling.store.layout import Layout
+from saddleback.sampling.store.sample_store import SampleStore
 from storage.store_runs import FINGERPRINT, QuickDisk, add_all, expected_hash, unlike
 
 SECTOR = 512

@@ -19,8 +19,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from saddleback.storage.sample_store import SampleStore
-from saddleback.storage.store_header import HEADER
+from saddleback.sampling.store.header import HEADER
+from saddleback.sampling.store.sample_store import SampleStore
 from storage.store_runs import FINGERPRINT, LAYOUTS, add_all, draw, expected_hash, some_blocks, unlike
 
 LAYOUT = LAYOUTS["samples"]

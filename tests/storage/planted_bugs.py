@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from saddleback.storage.disk import PARTIAL
-from saddleback.storage.manifest import MANIFEST
+from saddleback.files.disk import PARTIAL
+from saddleback.sampling.store.manifest import MANIFEST
 from storage.crash_images import RecordingDisk
 
 

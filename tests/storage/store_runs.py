@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from saddleback.blocks import Block
-from saddleback.simulator import Draw, generator
-from saddleback.spaces import BoxStates, FiniteStates
-from saddleback.storage.disk import Disk
-from saddleback.storage.layout import Layout
-from saddleback.storage.sample_store import SampleStore
+from saddleback.files.disk import Disk
+from saddleback.problem.spaces import BoxStates, FiniteStates
+from saddleback.sampling.blocks import Block
+from saddleback.sampling.store.layout import Layout
+from saddleback.sampling.store.sample_store import SampleStore
+from saddleback.simulators.generative_model import Draw, generator
 
 SEED = 20_240_607
 FINGERPRINT = {"simulator": "a small run", "seed": SEED, "discount": 0.9}

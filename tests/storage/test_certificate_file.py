@@ -13,10 +13,10 @@ import pytest
 
 from helpers import random_table
 from saddleback import InputError, Solution, solve, zoo
-from saddleback.certify.certificate import SCHEMA as WRITTEN
-from saddleback.storage.certificate_file import SCHEMA, SHAPE, check_certificate, problem_fields
-from saddleback.storage.json_file import Maybe
-from saddleback.storage.run_folder import Origin, save_run
+from saddleback.certificates.certificate import SCHEMA as WRITTEN
+from saddleback.files.json_file import Maybe
+from saddleback.runs.certificate_file import SCHEMA, SHAPE, check_certificate, problem_fields
+from saddleback.runs.run_folder import Origin, save_run
 
 PAGE = (Path(__file__).parents[2] / "docs" / "certificate.md").read_text()
 

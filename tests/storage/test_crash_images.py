@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from saddleback.errors import StorageError
-from saddleback.storage.sample_store import SampleStore
+from saddleback.sampling.store.sample_store import SampleStore
 from storage.crash_images import Image, Killed, Record, RecordingDisk, images, on_disk, verdict
 from storage.planted_bugs import AT_ONCE, TrustingRecovery
 from storage.store_runs import FINGERPRINT, LAYOUTS, add_all, filled, some_blocks

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from saddleback.blocks import Block
 from saddleback.errors import InputError, StorageError
-from saddleback.storage.disk import Disk
-from saddleback.storage.sample_store import SampleStore
-from saddleback.storage.store_header import HEADER
+from saddleback.files.disk import Disk
+from saddleback.sampling.blocks import Block
+from saddleback.sampling.store.header import HEADER
+from saddleback.sampling.store.sample_store import SampleStore
 from storage.crash_images import Record, RecordingDisk
 from storage.store_runs import FINGERPRINT, LAYOUTS, QuickDisk, add_all, expected_hash, some_blocks, unlike
 

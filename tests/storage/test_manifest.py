@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saddleback.storage.manifest import LIMITS, MOST_SAMPLES, Entry, from_line, read_manifest, to_line
+from saddleback.sampling.store.manifest import LIMITS, MOST_SAMPLES, Entry, from_line, read_manifest, to_line
 
 SHA = "0123456789abcdef" * 4
 ENTRY = Entry(3, 12_000, SHA, np.array([[0, 5, 0, 4096, 4096], [1, 7, 2, 100, 60]]))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from saddleback.errors import InputError, StorageError
-from saddleback.storage.npz import ArraySpec, read_arrays, write_arrays
+from saddleback.files.npz import ArraySpec, read_arrays, write_arrays
 
 SPECS = {
     "x": ArraySpec("real", (1, 2)),

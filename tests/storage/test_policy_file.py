@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from saddleback.errors import InputError
-from saddleback.policy import MixturePolicy, TabularPolicy
-from saddleback.problem import CMDP, Constraint, Start
-from saddleback.spaces import BoxStates, FiniteStates
-from saddleback.storage import load_mixture, save_mixture
+from saddleback.problem.cmdp import CMDP, Constraint, Start
+from saddleback.problem.policies import MixturePolicy, TabularPolicy
+from saddleback.problem.policy_file import load_mixture, save_mixture
+from saddleback.problem.spaces import BoxStates, FiniteStates
 
 
 def problem(finite: bool = True) -> CMDP:

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from saddleback.blocks import Block
 from saddleback.errors import InputError
-from saddleback.simulator import Draw
-from saddleback.spaces import FiniteStates
-from saddleback.storage.layout import Layout
-from saddleback.storage.pooling import pool
-from saddleback.storage.sample_store import SampleStore
+from saddleback.problem.spaces import FiniteStates
+from saddleback.sampling.blocks import Block
+from saddleback.sampling.store.layout import Layout
+from saddleback.sampling.store.pooling import pool
+from saddleback.sampling.store.sample_store import SampleStore
+from saddleback.simulators.generative_model import Draw
 
 LAYOUT = Layout.of(FiniteStates(7), 0)
 

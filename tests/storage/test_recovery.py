@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from saddleback.errors import InputError
-from saddleback.storage.sample_store import SampleStore, verify_store
+from saddleback.sampling.store.sample_store import SampleStore, verify_store
 from storage.store_runs import FINGERPRINT, LAYOUTS, add_all, expected_hash, filled, some_blocks, unlike
 
 BLOCKS = [*some_blocks(3, 3, 40), *some_blocks(2, 2, 30, stream=1)]

@@ -15,10 +15,10 @@ import pytest
 from helpers import random_table
 from saddleback import Solution, save_table, solve
 from saddleback.errors import InputError, StorageError
-from saddleback.problem import CMDP, Constraint, Start
-from saddleback.spaces import BoxStates
-from saddleback.storage.json_file import sha256_of
-from saddleback.storage.run_folder import Origin, check_place, load_run, save_run
+from saddleback.files.json_file import sha256_of
+from saddleback.problem.cmdp import CMDP, Constraint, Start
+from saddleback.problem.spaces import BoxStates
+from saddleback.runs.run_folder import Origin, check_place, load_run, save_run
 
 TABLE = random_table(1)
 SOLUTIONS = [solve(TABLE.problem(), TABLE.simulator(), samples=4_000, certificate=4_000, seed=s) for s in (0, 1)]

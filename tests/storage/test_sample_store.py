@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saddleback.blocks import Block, BlockSource, blocks_for
-from saddleback.buffer import collect
-from saddleback.design import full_design
+from saddleback.designs.design import full_design
 from saddleback.errors import InputError
-from saddleback.problem import CMDP, Constraint, Start
-from saddleback.simulator import Draw, GenerativeModel
-from saddleback.spaces import FiniteStates
-from saddleback.storage.block_index import BlockIndex
-from saddleback.storage.layout import Layout
-from saddleback.storage.sample_store import SampleStore
+from saddleback.problem.cmdp import CMDP, Constraint, Start
+from saddleback.problem.spaces import FiniteStates
+from saddleback.sampling.blocks import Block, BlockSource, blocks_for
+from saddleback.sampling.buffer import collect
+from saddleback.sampling.store.block_index import BlockIndex
+from saddleback.sampling.store.layout import Layout
+from saddleback.sampling.store.sample_store import SampleStore
+from saddleback.simulators.generative_model import Draw, GenerativeModel
 from storage.store_runs import BOX, FINGERPRINT, LAYOUTS, QuickDisk, add_all, draw, expected_hash, filled, some_blocks
 
 BLOCKS = [*some_blocks(3, 3, 40), *some_blocks(2, 2, 30, stream=1)]

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from saddleback.blocks import Block
 from saddleback.errors import InputError
-from saddleback.storage.disk import Disk
-from saddleback.storage.layout import Layout, Rows
-from saddleback.storage.manifest import Entry, read_manifest, to_line
-from saddleback.storage.sample_store import SampleStore
-from saddleback.storage.shards import ShardReader, shard_fault, write_shard
+from saddleback.files.disk import Disk
+from saddleback.sampling.blocks import Block
+from saddleback.sampling.store.layout import Layout, Rows
+from saddleback.sampling.store.manifest import Entry, read_manifest, to_line
+from saddleback.sampling.store.sample_store import SampleStore
+from saddleback.sampling.store.shards import ShardReader, shard_fault, write_shard
 from storage.store_runs import LAYOUTS, draw, filled, some_blocks
 
 BLOCKS = some_blocks(2, 2, 30)

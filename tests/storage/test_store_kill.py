@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from saddleback.errors import InputError
-from saddleback.storage.sample_store import SampleStore
+from saddleback.sampling.store.sample_store import SampleStore
 from storage.store_runs import FINGERPRINT, LAYOUTS, some_blocks
 
 pytestmark = pytest.mark.check
@@ -54,7 +54,7 @@ def test_kills_find_a_writer_that_acknowledges_too_early(tmp_path: Path) -> None
 
 HOLDER = """
 import sys
-from saddleback.storage.sample_store import SampleStore
+from saddleback.sampling.store.sample_store import SampleStore
 store = SampleStore.open(sys.argv[1])
 print("open", flush=True)
 sys.stdin.readline()
@@ -88,7 +88,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from storage.store_runs import LAYOUTS, add_all, some_blocks
 from saddleback.errors import InputError
-from saddleback.storage.sample_store import SampleStore
+from saddleback.sampling.store.sample_store import SampleStore
 first, second = some_blocks(2, 1, 9)
 store = SampleStore.open(sys.argv[1])
 add_all(store, [first])

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from saddleback.storage.sample_store import SHARD_BYTES
+from saddleback.sampling.store.sample_store import SHARD_BYTES
 
 pytestmark = pytest.mark.check
 
 PROGRAM = """
 import json, sys
 import numpy as np
-from saddleback.blocks import Block
-from saddleback.simulator import Draw
-from saddleback.spaces import FiniteStates
-from saddleback.storage.layout import Layout
-from saddleback.storage.sample_store import SampleStore
+from saddleback.sampling.blocks import Block
+from saddleback.simulators.generative_model import Draw
+from saddleback.problem.spaces import FiniteStates
+from saddleback.sampling.store.layout import Layout
+from saddleback.sampling.store.sample_store import SampleStore
 
 def peak():
     lines = open(sys.argv[2]).read().splitlines()

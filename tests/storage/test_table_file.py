@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from saddleback.errors import InputError
 from saddleback.exact import solve_exactly
+from saddleback.instances.table_file import load_table, save_table
 from saddleback.simulators.table import Table
-from saddleback.storage import load_table, save_table
 
 
 def arrays(seed: int = 0, S: int = 5, A: int = 2, m: int = 2) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.spatial import ConvexHull
 
-from saddleback.duals import ProjectedDescent
-from saddleback.framework import run
+from saddleback.method.duals import ProjectedDescent
+from saddleback.method.framework import run
 from saddleback.theory import DualSettings, Guarantee, dual_settings
 
 Point = tuple[float, float]

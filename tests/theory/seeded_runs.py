@@ -14,19 +14,19 @@ from typing import Any
 import numpy as np
 
 from helpers import random_table
-from saddleback.batches import CountBatches, Parts
-from saddleback.buffer import Buffer
-from saddleback.design import Design
 from saddleback.designs import BY_NAME as DESIGNS
-from saddleback.duals import ColumnGeneration
-from saddleback.evaluators import LSPE, TabularPE
+from saddleback.designs.design import Design
 from saddleback.exact import best_policy, mixture_values, solve_exactly, state_values
-from saddleback.framework import Oracle, run
-from saddleback.policy import Policy, as_table
-from saddleback.problem import CMDP
-from saddleback.simulator import Stream, generator
+from saddleback.method.duals import ColumnGeneration
+from saddleback.method.evaluators import LSPE, TabularPE
+from saddleback.method.framework import Oracle, run
+from saddleback.method.solvers import LSMDVI, TabularMDVI
+from saddleback.problem.cmdp import CMDP
+from saddleback.problem.policies import Policy, as_table
+from saddleback.sampling.batches import CountBatches, Parts
+from saddleback.sampling.buffer import Buffer
+from saddleback.simulators.generative_model import Stream, generator
 from saddleback.simulators.table import Table
-from saddleback.solvers import LSMDVI, TabularMDVI
 from saddleback.theory import (
     Plan,
     linear_evaluation_error,

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saddleback.errors import InputError
-from saddleback.oracles import round_to_grid, simplex_point
+from saddleback.method.oracles import round_to_grid, simplex_point
 from saddleback.theory import (
     best_split,
     linear_evaluation_error,

@@ -4,15 +4,15 @@ import gymnasium
 import numpy as np
 import pytest
 
-import saddleback.support
+import saddleback.sampling.value_functions
 from saddleback import solve
-from saddleback.batches import ConsecutiveBatches, Parts, repeated_points
-from saddleback.buffer import Buffer, MaxDifference, PolicyValue, collect, cut
-from saddleback.design import weighted_design
-from saddleback.policy import GreedyPolicy
-from saddleback.zoo import Instance, make
-from saddleback.zoo._tents import Tents
-from saddleback.zoo.pendulum import TORQUES
+from saddleback.designs.design import weighted_design
+from saddleback.features.multilinear import Tents
+from saddleback.instances.zoo import Instance, make
+from saddleback.instances.zoo.pendulum import TORQUES
+from saddleback.problem.policies import GreedyPolicy
+from saddleback.sampling.batches import ConsecutiveBatches, Parts, repeated_points
+from saddleback.sampling.buffer import Buffer, MaxDifference, PolicyValue, collect, cut
 
 
 def ride(
@@ -158,7 +158,7 @@ def test_points_that_repeat_are_counted(monkeypatch: pytest.MonkeyPatch) -> None
     np.testing.assert_allclose(
         listed.average(values[0]), (listed.expect(0, values[0]) + listed.expect(1, values[0])) / 2
     )
-    monkeypatch.setattr(saddleback.support, "_PIECE", 189 * 50)
+    monkeypatch.setattr(saddleback.sampling.value_functions, "_PIECE", 189 * 50)
     _, counted, listed = two_buffers()
     in_pieces = [b.average(v) for b in (counted, listed) for v in values]
     for found, expected in zip(in_pieces, at_once, strict=True):

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from zoo_checks import fit, optimum
 
 from saddleback.errors import InputError
-from saddleback.zoo import _check, make
-from saddleback.zoo.garnet import _distinct_columns
+from saddleback.instances.zoo import _check, make
+from saddleback.instances.zoo.garnet import _distinct_columns
 
 
 @settings(derandomize=True, deadline=None, max_examples=25)

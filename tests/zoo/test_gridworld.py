@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from zoo_checks import optimum
 
-from saddleback.zoo import make
+from saddleback.instances.zoo import make
 
 
 @pytest.mark.parametrize("width", [3, 4, 7])

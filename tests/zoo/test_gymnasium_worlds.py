@@ -7,7 +7,7 @@ import pytest
 from zoo_checks import optimum
 
 from saddleback.errors import InputError
-from saddleback.zoo import make
+from saddleback.instances.zoo import make
 
 NEEDY = ("frozen-lake", "taxi", "cliff-walking", "mountain-car", "pendulum")
 

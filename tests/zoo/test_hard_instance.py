@@ -10,11 +10,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from zoo_checks import optimum
 
-from saddleback.design import weighted_design
+from saddleback.designs.design import weighted_design
 from saddleback.errors import InputError
-from saddleback.policy import GreedyPolicy, TabularPolicy
-from saddleback.zoo import Instance, make
-from saddleback.zoo.hard_instance import S0, S1, HardFeatures, HardModel, O, Z, candidates, signs
+from saddleback.instances.zoo import Instance, make
+from saddleback.instances.zoo.hard_instance import S0, S1, HardFeatures, HardModel, O, Z, candidates, signs
+from saddleback.problem.policies import GreedyPolicy, TabularPolicy
 
 fractions = st.floats(0, 1)
 

@@ -6,11 +6,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from zoo_checks import optimum
 
-from saddleback.zoo import make
-from saddleback.zoo._envelope import best_mixture
-from saddleback.zoo._reference import evaluate
-from saddleback.zoo._reference import optimum as free_optimum
-from saddleback.zoo.inventory import levels
+from saddleback.instances.zoo import make
+from saddleback.instances.zoo._envelope import best_mixture
+from saddleback.instances.zoo._reference import evaluate
+from saddleback.instances.zoo._reference import optimum as free_optimum
+from saddleback.instances.zoo.inventory import levels
 
 DEFAULTS = {"capacity": 15, "demand": 5.0, "price": 4.0, "cost": 2.0, "holding": 0.5, "gamma": 0.9}
 

@@ -15,11 +15,11 @@ import pytest
 
 from saddleback import solve
 from saddleback.exact import solve_by_columns
+from saddleback.instances.zoo import make
+from saddleback.instances.zoo._reference import evaluate
+from saddleback.instances.zoo.queue_network import Network
+from saddleback.instances.zoo.warehouse import Warehouse
 from saddleback.simulators.table import Table
-from saddleback.zoo import make
-from saddleback.zoo._reference import evaluate
-from saddleback.zoo.queue_network import Network
-from saddleback.zoo.warehouse import Warehouse
 
 NAMES = ("queue-network", "warehouse")
 SAMPLES = 300_000
@@ -91,7 +91,7 @@ def test_coarse_features_are_told_apart() -> None:
 CHILD = """
 import sys
 from saddleback import solve, zoo
-import saddleback.solving
+import saddleback.solving.solve
 
 def peak():
     with open("/proc/self/status") as status:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from saddleback.errors import InputError
-from saddleback.zoo import make
+from saddleback.instances.zoo import make
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import linprog
 
 from saddleback import solve
-from saddleback.zoo import make
+from saddleback.instances.zoo import make
 
 PARAMETERS = {"actions": 5, "drift": 0.8, "gain": 0.6, "noise": 0.2, "start": 1.0, "limit": 0.08, "gamma": 0.95}
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saddleback.zoo import make
-from saddleback.zoo._reference import evaluate, optimum
-from saddleback.zoo.maintenance import REPLACE, RUN
+from saddleback.instances.zoo import make
+from saddleback.instances.zoo._reference import evaluate, optimum
+from saddleback.instances.zoo.maintenance import REPLACE, RUN
 
 
 @settings(derandomize=True, deadline=None, max_examples=25)

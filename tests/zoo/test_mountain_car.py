@@ -18,14 +18,14 @@ import numpy as np
 import pytest
 
 from saddleback import solve
-from saddleback.certify import Certificate
-from saddleback.evaluators import Rollouts
-from saddleback.oracles import simplex_point
-from saddleback.policy import Policy
-from saddleback.solution import Solution, Status
-from saddleback.solvers import PlugIn
-from saddleback.spaces import Array, States
-from saddleback.zoo import Instance, make
+from saddleback.certificates import Certificate
+from saddleback.instances.zoo import Instance, make
+from saddleback.method.evaluators import Rollouts
+from saddleback.method.oracles import simplex_point
+from saddleback.method.solvers import PlugIn
+from saddleback.problem.policies import Policy
+from saddleback.problem.spaces import Array, States
+from saddleback.runs.solution import Solution, Status
 
 pytestmark = pytest.mark.check
 
@@ -131,7 +131,7 @@ PEAK = """
 import json, sys
 import gymnasium.envs.classic_control, scipy.sparse, scipy.optimize, scipy.special
 from saddleback import solve
-from saddleback.zoo import make
+from saddleback.instances.zoo import make
 
 def peak():
     lines = open("/proc/self/status").read().splitlines()

@@ -6,7 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from zoo_checks import optimum
 
-from saddleback.zoo import make
+from saddleback.instances.zoo import make
 
 
 def test_closed_form_when_service_takes_one_slot() -> None:

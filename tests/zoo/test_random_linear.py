@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saddleback.errors import InputError
-from saddleback.zoo import make
+from saddleback.instances.zoo import make
 
 
 @settings(derandomize=True, deadline=None, max_examples=25)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from zoo_checks import most_slack
 from zoo_checks import optimum as lp_optimum
 
-from saddleback.zoo import _reference, make
+from saddleback.instances.zoo import _reference, make
 
 
 @settings(derandomize=True, deadline=None, max_examples=25)

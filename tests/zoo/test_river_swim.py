@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from zoo_checks import optimum
 
-from saddleback.zoo import make
-from saddleback.zoo._reference import evaluate
+from saddleback.instances.zoo import make
+from saddleback.instances.zoo._reference import evaluate
 
 
 @pytest.mark.parametrize("length", [2, 4, 6])

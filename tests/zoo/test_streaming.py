@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saddleback.zoo import make
-from saddleback.zoo._reference import optimum
+from saddleback.instances.zoo import make
+from saddleback.instances.zoo._reference import optimum
 
 
 @settings(derandomize=True, deadline=None, max_examples=25)

@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saddleback.designs import Exchange
-from saddleback.zoo import make
-from saddleback.zoo._outcomes import Outcomes, product
-from saddleback.zoo._tents import Grid
+from saddleback.features.multilinear import Grid
+from saddleback.instances.zoo import make
+from saddleback.instances.zoo._outcomes import Outcomes, product
 
 
 @settings(derandomize=True, deadline=None, max_examples=20)

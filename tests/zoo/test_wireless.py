@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from zoo_checks import optimum
 
-from saddleback.zoo import make
-from saddleback.zoo.wireless import CHANNEL_START, CHANNEL_STEP, packets_per_slot
+from saddleback.instances.zoo import make
+from saddleback.instances.zoo.wireless import CHANNEL_START, CHANNEL_STEP, packets_per_slot
 
 
 def test_packets_by_hand() -> None:

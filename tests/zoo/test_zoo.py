@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from zoo_checks import fit, most_slack, optimum
 
+from offenders import expect_none
 from saddleback.errors import InputError
-from saddleback.problem import CMDP
-from saddleback.zoo import BY_NAME, CONTINUOUS, Instance, describe, make
+from saddleback.instances.zoo import BY_NAME, CONTINUOUS, Instance, describe, make
+from saddleback.problem.cmdp import CMDP
 
 SMALL = {"random-linear": {"states": 40}}  # of the LP only: at 200 states a dense P keeps HiGHS busy for seconds
 DOCS = Path(__file__).parents[2] / "docs" / "zoo.md"
@@ -103,27 +104,60 @@ def test_continuous_instance_is_whole(name: str) -> None:
     np.testing.assert_allclose(phi @ weights, 1.0, atol=1e-10)  # 1 lies in the span
 
 
-@pytest.mark.parametrize("name", BY_NAME)
-def test_parameters_are_described(name: str) -> None:
-    rows = describe(name)
-    assert rows and all(row.doc for row in rows)
-    assert [row.name for row in rows] == list(BY_NAME[name].__kwdefaults__)
-    documented = DOCS.read_text().split(f"## {name}\n")[1].split("\n## ")[0]
-    for row in rows:
-        assert re.search(rf"`{row.name}` \| {re.escape(_in_docs(row.default))} \|", documented), row
-
-
-@pytest.mark.parametrize("name", BY_NAME)
-def test_every_page_has_a_picture_and_a_command(name: str) -> None:
-    page = DOCS.read_text().split(f"## {name}\n")[1].split("\n## ")[0]
-    picture = DOCS.parent / "zoo" / f"{name}.svg"
-    assert f"](zoo/{name}.svg)" in page
-    assert picture.read_text().lstrip().startswith("<?xml") and picture.stat().st_size < 60_000
-    assert re.search(rf"^saddleback (solve|exact) {name}\b", page, re.M)
-
-
 def _in_docs(default: object) -> str:
     return "none" if default is None else str(default)
+
+
+def section(name: str, page: str) -> str:
+    """What docs/zoo.md says about one problem."""
+    return page.split(f"## {name}\n")[1].split("\n## ")[0]
+
+
+def undescribed(name: str, text: str) -> list[str]:
+    """Parameters of a problem without a sentence, or without a row on its page that gives the default."""
+    rows = describe(name)
+    wrong = [f"{row.name} has no sentence" for row in rows if not row.doc]
+    wrong += ["the parameters are not those of the function"] * (
+        [row.name for row in rows] != list(BY_NAME[name].__kwdefaults__) or not rows
+    )
+    wrong += [
+        f"no row `{row.name}` | {_in_docs(row.default)}"
+        for row in rows
+        if not re.search(rf"`{row.name}` \| {re.escape(_in_docs(row.default))} \|", text)
+    ]
+    return [f"{name}: {fault}" for fault in wrong]
+
+
+def unillustrated(name: str, text: str) -> list[str]:
+    """What a problem's page lacks of a picture, of at most 60 kB, and a command."""
+    picture = DOCS.parent / "zoo" / f"{name}.svg"
+    drawn = picture.is_file() and picture.read_text().lstrip().startswith("<?xml")
+    wrong = ["the picture is not shown"] * (f"](zoo/{name}.svg)" not in text)
+    wrong += ["the picture is no SVG file of less than 60 kB"] * (not drawn or picture.stat().st_size >= 60_000)
+    wrong += ["no command"] * (not re.search(rf"^saddleback (solve|exact) {name}\b", text, re.M))
+    return [f"{name}: {fault}" for fault in wrong]
+
+
+def test_parameters_are_described() -> None:
+    page = DOCS.read_text()
+    expect_none(fault for name in BY_NAME for fault in undescribed(name, section(name, page)))
+
+
+def test_every_page_has_a_picture_and_a_command() -> None:
+    page = DOCS.read_text()
+    expect_none(fault for name in BY_NAME for fault in unillustrated(name, section(name, page)))
+
+
+def test_a_page_that_lacks_something_is_noticed() -> None:
+    text = section("queue", DOCS.read_text())
+    assert undescribed("queue", text.replace("`arrival` |", "`arrivals` |")) == [
+        f"queue: no row `arrival` | {BY_NAME['queue'].__kwdefaults__['arrival']}"
+    ]
+    assert unillustrated("queue", text.replace("](zoo/", "](zoos/")) == ["queue: the picture is not shown"]
+    assert unillustrated("queue", text.replace("saddleback", "saddle")) == ["queue: no command"]
+    assert unillustrated("maze", "![a maze](zoo/maze.svg)\nsaddleback solve maze") == [
+        "maze: the picture is no SVG file of less than 60 kB"
+    ]
 
 
 def test_docs_give_the_optima_of_the_defaults() -> None:

@@ -15,15 +15,15 @@ import typer
 from rich.console import Console
 
 from saddleback.cli.common import Json, ProblemFile, print_json
-from saddleback.episode import Episode
 from saddleback.errors import InputError, require
-from saddleback.policy import MixturePolicy, TabularPolicy
-from saddleback.problem import CMDP
-from saddleback.spaces import FiniteStates, States, StateSpace
-from saddleback.storage.json_file import short
-from saddleback.storage.policy_file import AbsentFeatures, load_mixture, with_features
-from saddleback.storage.run_folder import Run, load_run
-from saddleback.targets import load_run_target
+from saddleback.files.json_file import short
+from saddleback.problem.cmdp import CMDP
+from saddleback.problem.episode import Episode
+from saddleback.problem.policies import MixturePolicy, TabularPolicy
+from saddleback.problem.policy_file import AbsentFeatures, load_mixture, with_features
+from saddleback.problem.spaces import FiniteStates, States, StateSpace
+from saddleback.runs.run_folder import Run, load_run
+from saddleback.runs.targets import load_run_target
 
 _MOST_SEED = 1 << 63
 _SHOWN = 16  # probabilities in the line for people

@@ -9,15 +9,15 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from saddleback.certify import Certificate
+from saddleback.certificates import Certificate
 from saddleback.cli.common import Json, ProblemFile, print_json
 from saddleback.errors import InputError
-from saddleback.recertify import recertify
-from saddleback.recheck import recheck
-from saddleback.reports.recertification import print_recertified, print_recheck
-from saddleback.storage.policy_file import with_features
-from saddleback.storage.run_folder import Run, load_run
-from saddleback.targets import load_run_target
+from saddleback.problem.policy_file import with_features
+from saddleback.reports.recertification_text import print_recertified, print_recheck
+from saddleback.runs.recheck import recheck
+from saddleback.runs.run_folder import Run, load_run
+from saddleback.runs.targets import load_run_target
+from saddleback.solving.recertify import recertify
 
 
 def certify(

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from saddleback.checks import Report, run_checks
-from saddleback.checks.finding import FALSE_ALARM
 from saddleback.cli.common import Json, Seed, Settings, Target, print_json
-from saddleback.problem import CMDP
-from saddleback.targets import load_target
+from saddleback.problem.cmdp import CMDP
+from saddleback.runs.targets import load_target
+from saddleback.simulators.checks import Report, run_checks
+from saddleback.simulators.checks.finding import FALSE_ALARM
 
 FOUND = 5
 """Exit code where a mistake was found: the code of a simulator that fails."""

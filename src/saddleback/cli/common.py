@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from saddleback.exact import ExactAnswer, solve_by_columns, solve_exactly
-from saddleback.storage.json_file import to_plain
-from saddleback.zoo.instance import Instance
+from saddleback.files.json_file import to_plain
+from saddleback.instances.instance import Instance
 
 Target = Annotated[
     str,

@@ -12,14 +12,14 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from saddleback.blocks import Block, BlockSource, Executor, InOrder
-from saddleback.callbacks import BY_NAME as CALLBACKS
-from saddleback.cli.progress import Display
-from saddleback.durable import Durable
-from saddleback.executors import BY_NAME, make
-from saddleback.fingerprint import CHECK_CALLS, UnrepeatableError, fingerprint_of
-from saddleback.simulator import Draw, Stream
-from saddleback.zoo.instance import Instance
+from saddleback.instances.instance import Instance
+from saddleback.reports.listeners import BY_NAME as CALLBACKS
+from saddleback.sampling.blocks import Block, BlockSource, Executor, InOrder
+from saddleback.sampling.executors import BY_NAME, make
+from saddleback.sampling.executors.durable import Durable
+from saddleback.sampling.fingerprint import CHECK_CALLS, UnrepeatableError, fingerprint_of
+from saddleback.simulators.generative_model import Draw, Stream
+from saddleback.solving.progress import Display
 
 Workers = Annotated[int, typer.Option(help="Processes that draw samples; the answer does not depend on it.")]
 ExecutorName = Annotated[

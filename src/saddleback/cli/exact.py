@@ -9,8 +9,8 @@ from rich.console import Console
 
 from saddleback.cli.common import Json, Settings, Target, exact_answer, exact_json, print_json
 from saddleback.errors import InputError
-from saddleback.reports.text import print_exact
-from saddleback.targets import load_target
+from saddleback.runs.targets import load_target
+from saddleback.runs.text import print_exact
 
 
 def exact(

@@ -8,12 +8,12 @@ import typer
 from rich.console import Console
 
 from saddleback.cli.common import Json, Seed, Settings, Target, print_json
-from saddleback.cli.progress import display
 from saddleback.errors import require
-from saddleback.reports.text import print_frontier
-from saddleback.setup import Choices, prepare
-from saddleback.targets import load_target
-from saddleback.tradeoff import frontier as trade_off
+from saddleback.reports.frontier_text import print_frontier
+from saddleback.runs.targets import load_target
+from saddleback.solving.frontier import frontier as trade_off
+from saddleback.solving.prepare import Choices, prepare
+from saddleback.solving.progress import display
 
 
 def frontier(

@@ -10,10 +10,10 @@ import typer
 from rich.console import Console
 
 from saddleback.cli.common import Json, Seed, Settings, Target, print_json
-from saddleback.planning import Forecast, forecast
-from saddleback.reports.forecast import print_forecast
-from saddleback.solution import Status
-from saddleback.targets import load_target
+from saddleback.reports.forecast_text import print_forecast
+from saddleback.runs.solution import Status
+from saddleback.runs.targets import load_target
+from saddleback.solving.forecast import Forecast, forecast
 
 _USUAL_MOST = 100_000_000  # simulator calls after which `solve --epsilon` gives up unless told otherwise
 

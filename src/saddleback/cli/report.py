@@ -11,10 +11,10 @@ from rich.console import Console
 
 from saddleback.cli.common import Json, print_json
 from saddleback.errors import InputError
+from saddleback.files.json_file import written_whole
 from saddleback.reports.html.page import page_of
-from saddleback.storage.json_file import written_whole
-from saddleback.storage.run_folder import load_run
-from saddleback.targets import load_run_target
+from saddleback.runs.run_folder import load_run
+from saddleback.runs.targets import load_run_target
 
 MOST_BYTES = 3_000_000
 """What a page may take."""

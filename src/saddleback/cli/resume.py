@@ -14,10 +14,10 @@ from saddleback.cli.drawing import Callbacks, Drawing, ExecutorName, Timeout, Wo
 from saddleback.cli.sample import draw_rounds
 from saddleback.cli.solve import Output, carry_out
 from saddleback.errors import InputError
-from saddleback.storage.json_file import sha256_of
-from saddleback.storage.run_folder import MANIFEST, load_run
-from saddleback.storage.work_folder import REQUEST, finish_work, load_work, nothing_left, work_folder
-from saddleback.targets import named_again
+from saddleback.files.json_file import sha256_of
+from saddleback.runs.run_folder import MANIFEST, load_run
+from saddleback.runs.targets import named_again
+from saddleback.runs.work_folder import REQUEST, finish_work, load_work, nothing_left, work_folder
 
 
 def resume(

@@ -13,24 +13,24 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from saddleback.blocks import Block, BlockSource
-from saddleback.choices import Choices, parts_of
 from saddleback.cli.common import Json, Seed, Settings, Target, print_json
 from saddleback.cli.drawing import Drawing, ExecutorName, Timeout, Workers, resumable
-from saddleback.cli.progress import display
-from saddleback.design import Design
-from saddleback.durable import Durable
+from saddleback.designs.design import Design
 from saddleback.errors import InputError, require
-from saddleback.fingerprint import fingerprint_of
-from saddleback.simulator import BLOCK, Stream
-from saddleback.storage.disk import disk_faults_named
-from saddleback.storage.json_file import sync_folder
-from saddleback.storage.pooling import PARTS, pool, seeds_of
-from saddleback.storage.sample_store import SampleStore, verify_store
-from saddleback.storage.store_header import require_same
-from saddleback.storage.work_folder import SAMPLES, abandon_work, begin_work, finish_work, work_folder
-from saddleback.targets import load_target, origin_of
-from saddleback.zoo.instance import Instance
+from saddleback.files.disk import disk_faults_named
+from saddleback.files.json_file import sync_folder
+from saddleback.instances.instance import Instance
+from saddleback.runs.targets import load_target, origin_of
+from saddleback.runs.work_folder import SAMPLES, abandon_work, begin_work, finish_work, work_folder
+from saddleback.sampling.blocks import Block, BlockSource
+from saddleback.sampling.executors.durable import Durable
+from saddleback.sampling.fingerprint import fingerprint_of
+from saddleback.sampling.store.header import require_same
+from saddleback.sampling.store.pooling import PARTS, pool, seeds_of
+from saddleback.sampling.store.sample_store import SampleStore, verify_store
+from saddleback.simulators.generative_model import BLOCK, Stream
+from saddleback.solving.choices import Choices, parts_of
+from saddleback.solving.progress import display
 
 SHARES = {Stream.SOLVER: 1, Stream.EVALUATION: 3}
 """Blocks of every pair in one round, by who they are for: a quarter for the solver, as in a solve."""

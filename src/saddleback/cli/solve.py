@@ -11,29 +11,29 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from rich.console import Console
 
-from saddleback.callbacks import JSONLines
-from saddleback.callbacks import make as make_callback
 from saddleback.cli.common import Json, Seed, Settings, Target, exact_answer, exact_json, print_json
 from saddleback.cli.drawing import Callbacks, Drawing, ExecutorName, Timeout, Workers, resumable
-from saddleback.cli.progress import display
 from saddleback.cli.sample import pinned, samples_for
 from saddleback.designs import BY_NAME as DESIGNS
-from saddleback.duals import BY_NAME as DUALS
 from saddleback.errors import InputError, require
-from saddleback.evaluators import BY_NAME as EVALUATORS
 from saddleback.exact import mixture_values
-from saddleback.reports.html.record import drawings_of
-from saddleback.reports.text import print_solution
-from saddleback.simulator import derived_seed
-from saddleback.solution import Solution
-from saddleback.solvers import BY_NAME as SOLVERS
-from saddleback.solving import solve as solve_problem
-from saddleback.storage.certificate_file import problem_fields
-from saddleback.storage.policy_file import save_mixture
-from saddleback.storage.run_folder import check_place, save_run
-from saddleback.storage.work_folder import TRACE, abandon_work, begin_work, finish_work, work_folder
-from saddleback.targets import load_target, origin_of
-from saddleback.zoo.instance import Instance
+from saddleback.instances.instance import Instance
+from saddleback.method.duals import BY_NAME as DUALS
+from saddleback.method.evaluators import BY_NAME as EVALUATORS
+from saddleback.method.solvers import BY_NAME as SOLVERS
+from saddleback.problem.policy_file import save_mixture
+from saddleback.reports.listeners import JSONLines
+from saddleback.reports.listeners import make as make_callback
+from saddleback.runs.certificate_file import problem_fields
+from saddleback.runs.run_folder import check_place, save_run
+from saddleback.runs.solution import Solution
+from saddleback.runs.targets import load_target, origin_of
+from saddleback.runs.text import print_solution
+from saddleback.runs.work_folder import TRACE, abandon_work, begin_work, finish_work, work_folder
+from saddleback.simulators.generative_model import derived_seed
+from saddleback.solving.drawings import drawings_of
+from saddleback.solving.progress import display
+from saddleback.solving.solve import solve as solve_problem
 
 _USUAL_SAMPLES = 1_000_000
 _MOST_SAMPLES = 100_000_000
@@ -155,7 +155,7 @@ def carry_out(
 ) -> None:
     """Solve as ``options`` say, keep what is to be kept, and print the answer.
 
-    ``source`` is where the target is now, as far as the user has named it again (:func:`saddleback.targets.named_again`).
+    ``source`` is where the target is now, as far as the user has named it again (:func:`saddleback.runs.targets.named_again`).
     """
     source = target if source is None else source
     budget, parts = options["budget"], options["parts"]

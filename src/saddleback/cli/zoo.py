@@ -6,8 +6,8 @@ from typing import Any
 
 from rich.console import Console
 
-from saddleback import zoo as problems
 from saddleback.cli.common import Json, print_json
+from saddleback.instances import zoo as problems
 
 
 def zoo(as_json: Json = False) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from saddleback.errors import InputError, require
-from saddleback.problem import CMDP
-from saddleback.spaces import Actions, Array, States
+from saddleback.problem.cmdp import CMDP
+from saddleback.problem.spaces import Actions, Array, States
 
 _CHUNK = 1 << 16  # pairs per call of the feature map: its temporaries stay small
 _MOST_BYTES = 1 << 33  # of Φ; beyond it a pool of candidates is the way

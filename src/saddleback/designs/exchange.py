@@ -22,18 +22,20 @@ d·log(g/d) of the largest possible: hence g/d − 1 as certificate.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from numbers import Integral, Real
 
 import numpy as np
 import scipy.linalg
 
-from saddleback.design import Design, orthonormalizing_map, weighted_design
 from saddleback.designs.candidates import candidate_features
+from saddleback.designs.design import Design, orthonormalizing_map, weighted_design
 from saddleback.designs.leverage import CHUNK, Optimum, Rows, all_leverages, largest, prune, whitening
 from saddleback.errors import InputError, NumericalError, require
-from saddleback.problem import CMDP
-from saddleback.spaces import Array
+from saddleback.problem.cmdp import CMDP
+from saddleback.problem.rounding import TIE, first_largest, rounded
+from saddleback.problem.spaces import Array
 
 _TOP, _OTHERS, _SAMPLE = 8, 2, 8  # times the rank: rows of A by leverage, by lot, and rows a random direction combines
 _MOST_SWEEPS = 30  # over the support in one round
@@ -77,6 +79,8 @@ def exchange_weights(
     start = spanning_rows(features, M, rng)
     rho[start] = 1.0 / len(start)
     target, rounds = (1 + tolerance) * d, 0
+    tie = min(TIE, 1e-3 * tolerance)  # what counts as equal must be finer than what is asked for
+    digits = math.ceil(-math.log10(tie))
     while True:
         C = np.flatnonzero(rho)
         white = _whitening(features[C], rho[C], M)
@@ -91,10 +95,11 @@ def exchange_weights(
                 f"{max_rounds}, which reached {g / d - 1:.2g}",
                 "raise max_rounds or the tolerance",
             )
-        A = np.union1d(C, _promising(nu, d, target, rng))
-        active = Active(features[A] @ M, rho[A])
+        A = np.union1d(C, _promising(nu, d, target, tie, rng))
+        active = Active(features[A] @ M, rho[A], tie)
         active.improve((1 + max(tolerance / 2, (g / d - 1) / 10)) * d, rng)
-        rho[A] = active.rho / active.rho.sum()
+        rho[A] = rounded(active.rho / active.rho.sum(), digits)
+        rho /= rho.sum()
         rounds += 1
 
 
@@ -125,8 +130,8 @@ def exchange_step(nu_k: Array, nu_j: Array, nu_kj: Array, rho_k: Array, rho_j: A
 class Active:
     """A small set of rows ``(a, d)`` of full rank with weights ρ̃ ``(a,)``, and what the exchanges keep of it: G⁻¹ and ν."""
 
-    def __init__(self, X: Array, rho: Array):
-        self.X, self.rho = X, rho
+    def __init__(self, X: Array, rho: Array, tie: float = TIE):
+        self.X, self.rho, self.tie = X, rho, tie
         self.recompute()
 
     def recompute(self) -> None:
@@ -150,9 +155,10 @@ class Active:
         v = self.inverse @ self.X[k]
         nu_kj = self.X @ v  # φ_jᵀG⁻¹φ_k
         alpha, gain = exchange_step(self.nu[k], self.nu, nu_kj, self.rho[k], self.rho)
-        j = int(gain.argmax())
-        if gain[j] <= (64 * _EPS) ** 2:
+        reach = np.sqrt(np.maximum(gain, 0.0))  # about (ν_j − ν_k)/2ν, whose rounding error does not depend on its size
+        if reach.max() <= self.tie:
             return  # the leverages differ by rounding errors
+        j = int((reach >= reach.max() - 0.1 * self.tie).argmax())
         self.update(k, j, float(alpha[j]), v, nu_kj)
         self.growth *= 1 + float(gain[j])
         if self.growth > _MOST_GROWTH:
@@ -221,9 +227,9 @@ def _farthest(features: Array, directions: Array) -> Rows:
     best, rows = np.full(directions.shape[1], -1.0), np.zeros(directions.shape[1], dtype=np.int64)
     for first in range(0, len(features), CHUNK):
         scores = np.abs(directions.T @ features[first : first + CHUNK].T)
-        here = scores.argmax(axis=1)
+        here = first_largest(scores, axis=1)
         reach = scores[np.arange(len(here)), here]
-        better = reach > best
+        better = reach > best * (1 + TIE)
         best[better], rows[better] = reach[better], first + here[better]
     return rows
 
@@ -238,7 +244,7 @@ def _whitening(features: Array, weights: Array, span: Array) -> Array:
     return white
 
 
-def _promising(nu: Array, rank: int, target: float, rng: np.random.Generator) -> Rows:
+def _promising(nu: Array, rank: int, target: float, tie: float, rng: np.random.Generator) -> Rows:
     """Candidates to exchange with: those of largest leverage, and a few above the target drawn by lot.
 
     The largest may all be copies of one row; the lot brings in others.
@@ -246,4 +252,4 @@ def _promising(nu: Array, rank: int, target: float, rng: np.random.Generator) ->
     top = largest(nu, _TOP * rank)
     above = np.flatnonzero(nu > target)
     some = above[rng.choice(len(above), min(len(above), _OTHERS * rank), replace=False)]
-    return np.union1d(top[nu[top] > rank], some)
+    return np.union1d(top[nu[top] > (1 + tie) * rank], some)

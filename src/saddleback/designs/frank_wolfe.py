@@ -26,13 +26,14 @@ from typing import Literal
 
 import numpy as np
 
-from saddleback.design import Design, orthonormalizing_map, weighted_design
 from saddleback.designs.candidates import candidate_features
+from saddleback.designs.design import Design, orthonormalizing_map, weighted_design
 from saddleback.designs.initialize import literal, symmetric
 from saddleback.designs.leverage import Optimum, all_leverages, prune, whitening
 from saddleback.errors import InputError, require
-from saddleback.problem import CMDP
-from saddleback.spaces import Array
+from saddleback.problem.cmdp import CMDP
+from saddleback.problem.rounding import first_largest
+from saddleback.problem.spaces import Array
 
 INITIALIZATIONS = {"symmetric": symmetric, "literal": literal}
 
@@ -68,7 +69,7 @@ def optimal_weights(
     X = features @ orthonormalizing_map(features)
     d = X.shape[1]
     if d == 1:
-        return Optimum(np.eye(1, len(X), int(np.abs(X[:, 0]).argmax()))[0], 1.0, 0)
+        return Optimum(np.eye(1, len(X), int(first_largest(np.abs(X[:, 0]))))[0], 1.0, 0)
     rho = INITIALIZATIONS[initialization](X, np.random.default_rng(seed))  # ρ̃ = InitializeDesign
     require(
         _whitening(X, rho) is not None,
@@ -80,7 +81,7 @@ def optimal_weights(
     inverse, nu = _recomputed(X, rho)
     target, stale, steps = (1 + tolerance) * d, 0, 0
     while True:
-        x = int(nu.argmax())  # (x,b)
+        x = int(first_largest(nu))  # (x,b)
         if nu[x] <= target and not stale:  # δ(ρ̃) ≤ ε_FW
             return Optimum(*prune(X, rho, target), steps)  # C = the support of ρ̃
         if nu[x] <= target or stale >= max(_STEPS_BETWEEN_RECOMPUTATIONS, d):

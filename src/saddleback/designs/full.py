@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from saddleback.design import Design, full_design, weighted_design
 from saddleback.designs.candidates import candidate_features
+from saddleback.designs.design import Design, full_design, weighted_design
 from saddleback.errors import require
 from saddleback.features import OneHot
-from saddleback.problem import CMDP
+from saddleback.problem.cmdp import CMDP
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from saddleback.design import RANK_TOLERANCE
 from saddleback.errors import require
-from saddleback.spaces import Array
+from saddleback.features.settings import RANK_TOLERANCE
+from saddleback.problem.rounding import first_largest
+from saddleback.problem.spaces import Array
 
 Choice = Callable[[int, Array], Array]
 """(j, the rows x_0 … x_{j−1}) → c_j ``(d,)``."""
@@ -43,7 +44,7 @@ def literal(features: Array, rng: np.random.Generator, choose: Choice | None = N
     for j in range(d):
         c = _admissible(j, choose(j, x[:j]), x[:j]) if choose else _random_direction(features, basis, rng)
         scores = features @ c
-        highest, lowest = int(scores.argmax()), int(scores.argmin())  # (s̄_j, ā_j), (s_j, a_j)
+        highest, lowest = int(first_largest(scores)), int(first_largest(-scores))  # (s̄_j, ā_j), (s_j, a_j)
         x[j] = features[highest] - features[lowest]  # x_j
         basis = _extended(basis, x[j])
         Z += [highest, lowest]
@@ -59,7 +60,7 @@ def symmetric(features: Array, rng: np.random.Generator) -> Array:
         c = _random_direction(features, basis, rng)
         if not np.any(c):
             break  # the points chosen so far span all features
-        farthest = int(np.abs(features @ c).argmax())  # (s_j, a_j)
+        farthest = int(first_largest(np.abs(features @ c)))  # (s_j, a_j)
         basis = _extended(basis, features[farthest])  # x_j
         Z.append(farthest)
     return _equal_weights(n, np.array(Z))

@@ -11,8 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from saddleback.design import RANK_TOLERANCE, leverages
-from saddleback.spaces import Array
+from saddleback.designs.design import leverages
+from saddleback.features.settings import RANK_TOLERANCE
+from saddleback.problem.rounding import on_grid
+from saddleback.problem.spaces import Array
 
 Rows = NDArray[np.int64]
 
@@ -49,9 +51,13 @@ def all_leverages(features: Array, white: Array) -> Array:
 
 
 def largest(values: Array, count: int) -> Rows:
-    """Indices of the ``count`` largest values, in no particular order."""
-    first = max(0, len(values) - count)
-    return np.argpartition(values, first)[first:] if first else np.arange(len(values))
+    """Indices of the ``count`` largest values, in no particular order; of equal ones, up to rounding error, the first."""
+    if count >= len(values):
+        return np.arange(len(values))
+    grid = on_grid(values)
+    edge = np.partition(grid, len(grid) - count)[len(grid) - count]
+    above, level = np.flatnonzero(grid > edge), np.flatnonzero(grid == edge)
+    return np.concatenate([above, level[: count - len(above)]])
 
 
 def prune(features: Array, weights: Array, target: float, span: Array | None = None) -> tuple[Array, float]:
@@ -64,7 +70,7 @@ def prune(features: Array, weights: Array, target: float, span: Array | None = N
     M = np.eye(features.shape[1]) if span is None else span
     rho = weights / weights.sum()
     C = np.flatnonzero(rho)
-    C = C[np.argsort(rho[C], kind="stable")]  # lightest first
+    C = C[np.argsort(on_grid(rho[C]), kind="stable")]  # lightest first
 
     def without(count: int) -> Array | None:
         kept = C[count:]

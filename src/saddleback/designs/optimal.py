@@ -13,12 +13,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from saddleback.design import leverages, orthonormalizing_map
+from saddleback.designs.design import leverages, orthonormalizing_map
 from saddleback.designs.exchange import check_options, exchange_weights
 from saddleback.designs.frank_wolfe import optimal_weights
 from saddleback.designs.leverage import Rows, whitening
 from saddleback.errors import InputError, require
-from saddleback.spaces import Array
+from saddleback.problem.spaces import Array
 
 
 @dataclass(frozen=True)

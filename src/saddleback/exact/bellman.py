@@ -9,7 +9,7 @@ For *any* V, however it was found, with l = min_s (TV − V)(s) and h = max_s (T
     TV + γH·l  ≤  V_π  ≤  TV + γH·h   (T = T_π),          max_π V_qᵀu^π  ≤  TV + γH·h   (T = T_q)          bracket
 
 and the middle of the first is MacQueen's shift: on a chain that forgets its start, h − l falls far faster than γⁿ. This
-file is the readable form, in NumPy and SciPy; for large tables :mod:`saddleback.kernels.sparse_bellman` does the same in
+file is the readable form, in NumPy and SciPy; for large tables :mod:`saddleback.exact.sparse_bellman` does the same in
 one pass over the memory.
 """
 
@@ -24,10 +24,10 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from saddleback.errors import NumericalError
-from saddleback.policy import maximum_over_actions
-from saddleback.problem import CMDP
+from saddleback.problem.cmdp import CMDP
+from saddleback.problem.policies import maximum_over_actions
+from saddleback.problem.spaces import Array
 from saddleback.simulators.table import ROW_SUM_TOLERANCE, Table
-from saddleback.spaces import Array
 
 Choice = NDArray[np.int32]  # a deterministic policy: one action a state
 
@@ -168,7 +168,7 @@ class Model:
         best = maximum_over_actions(Q)
         better = np.flatnonzero(best - Q[np.arange(S), actions] > tie)
         chosen = actions.copy()
-        chosen[better] = Q[better].argmax(axis=1)
+        chosen[better] = (Q[better] >= best[better, None] - tie).argmax(axis=1)
         change = best - V
         return Greedy(best, chosen, float(change.min()), float(change.max()))
 
@@ -181,6 +181,6 @@ def _parts(P: scipy.sparse.csr_array) -> tuple[NDArray[np.unsignedinteger], NDAr
 
 def _kernels() -> ModuleType:
     """The compiled twins; numba is loaded only here."""
-    from saddleback.kernels import sparse_bellman
+    from saddleback.exact import sparse_bellman
 
     return sparse_bellman

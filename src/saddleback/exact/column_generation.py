@@ -21,9 +21,9 @@ from saddleback.exact.columns import Certified, Column, Columns
 from saddleback.exact.evaluation import visits
 from saddleback.exact.master import Master, best_reward, largest_slack
 from saddleback.exact.occupancy_lp import TOLERANCE, ExactAnswer
-from saddleback.policy import MixturePolicy, TabularPolicy
+from saddleback.problem.policies import MixturePolicy, TabularPolicy
+from saddleback.problem.spaces import Array
 from saddleback.simulators.table import Table
-from saddleback.spaces import Array
 
 _START_SHARE = 0.4  # of what r alone can gain on the policies for c: what the first policy for r may leave
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)  # of H²: by how much equal values may seem to differ

@@ -26,7 +26,7 @@ from saddleback.exact.bellman import Choice, Limits, Model
 from saddleback.exact.master import Master
 from saddleback.exact.policy_iteration import ROUNDING, anywhere, price
 from saddleback.exact.proposals import interpolate
-from saddleback.spaces import Array
+from saddleback.problem.spaces import Array
 
 _TARGET = 0.3  # of the tolerance: how near the best a policy is priced at the end
 _SHARE = 0.1  # of what can be gained on the columns known: what a policy may leave before that, and less than that

@@ -19,7 +19,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
 from saddleback.exact.bellman import Chain, Choice, Limits, Model
-from saddleback.spaces import Array
+from saddleback.problem.spaces import Array
 
 _DENSE = 100  # states up to which the equations are solved at once
 _LOOK = 8  # sweeps between looks at their rate

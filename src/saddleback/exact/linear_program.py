@@ -24,7 +24,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 from scipy.sparse.linalg import splu
 
-from saddleback.spaces import Array
+from saddleback.problem.spaces import Array
 
 SMALLEST_ENTRY = 1e-12
 _TOLERANCES = (1e-10, 1e-9, 1e-7)  # absolute, and 1e-10 is HiGHS's tightest; tried in this order

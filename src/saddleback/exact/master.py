@@ -19,7 +19,7 @@ import scipy.sparse
 
 from saddleback.errors import NumericalError
 from saddleback.exact.linear_program import LinearProgram, vertices
-from saddleback.spaces import Array
+from saddleback.problem.spaces import Array
 
 _SHORT = 1e-9  # of the largest slack: how far rounding may push a mixture below a threshold
 

@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 from saddleback.errors import NumericalError
 from saddleback.exact.linear_program import LinearProgram, vertices
 from saddleback.exact.values import best_policy, policy_of, start_distribution, unit_policy_values
-from saddleback.policy import MixturePolicy, TabularPolicy
+from saddleback.problem.policies import MixturePolicy, TabularPolicy
+from saddleback.problem.rounding import first_largest
+from saddleback.problem.spaces import Array
 from saddleback.simulators.table import Table
-from saddleback.spaces import Array
 
 TOLERANCE = 1e-9  # of H: what a value may be wrong by
 
@@ -191,7 +192,7 @@ def _columns_of(policy: TabularPolicy) -> NDArray[np.int64]:
 
 def _mostly(mu: Array) -> TabularPolicy:
     """The action μ takes most often in each state: where policy iteration should start."""
-    return TabularPolicy.deterministic(mu.argmax(axis=1), mu.shape[1])
+    return TabularPolicy.deterministic(first_largest(mu, axis=1), mu.shape[1])
 
 
 def _untrusted(what: str, residual: float, limit: float) -> NumericalError:

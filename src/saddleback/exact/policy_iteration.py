@@ -22,7 +22,7 @@ import numpy as np
 from saddleback.errors import NumericalError
 from saddleback.exact.bellman import TIE, Choice, Greedy, Model
 from saddleback.exact.evaluation import Evaluation, evaluate
-from saddleback.spaces import Array
+from saddleback.problem.spaces import Array
 
 _PART = 0.1  # of the distance between the limits: the worst a policy is evaluated
 _MIXED, _WIDTH = 0.3, 0.5  # of the distance allowed: the best V_u q, and its parts, are evaluated

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from saddleback.spaces import Array
+from saddleback.problem.spaces import Array
 
 _POINTS = 4  # a cubic
 

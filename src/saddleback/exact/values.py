@@ -17,11 +17,12 @@ import scipy.sparse
 from scipy.sparse.linalg import splu
 
 from saddleback.errors import NumericalError, require
-from saddleback.policy import MixturePolicy, Policy, TabularPolicy
+from saddleback.problem.policies import MixturePolicy, Policy, TabularPolicy
+from saddleback.problem.spaces import Array
 from saddleback.simulators.table import Table
-from saddleback.spaces import Array
 
 _RESIDUAL = 1e-9  # a Bellman residual e moves a value by at most H·e, so values are right to 1e-9 of their range [0, H]
+_UNVISITED = 1e-13  # of all visits: below it there is only rounding error
 _TIE = 1e-13  # of H: two actions closer than this are tied; about 500 rounding errors of a value
 _MAX_IMPROVEMENTS = 1000
 
@@ -112,9 +113,10 @@ def to_stationary(table: Table, mixture: MixturePolicy) -> TabularPolicy:
 
 
 def policy_of(mu: Array, elsewhere: Array) -> TabularPolicy:
-    """π(a|s) = μ(s, a)/Σ_a' μ(s, a'); where the denominator is zero, the probabilities ``elsewhere`` ``(S, A)``."""
+    """π(a|s) = μ(s, a)/Σ_a' μ(s, a'); where the denominator is zero, up to rounding, the probabilities ``elsewhere`` ``(S, A)``."""
     d = mu.sum(axis=1, keepdims=True)
-    return TabularPolicy.stochastic(np.where(d > 0, mu / np.where(d > 0, d, 1.0), elsewhere))
+    visited = d > _UNVISITED * d.sum()
+    return TabularPolicy.stochastic(np.where(visited, mu / np.where(visited, d, 1.0), elsewhere))
 
 
 def best_policy(table: Table, mixing: Array, start: TabularPolicy | None = None) -> tuple[TabularPolicy, Array]:
@@ -137,7 +139,7 @@ def best_policy(table: Table, mixing: Array, start: TabularPolicy | None = None)
         better = best - Q[every, actions] > tie
         if not better.any():
             break
-        actions = np.where(better, Q.argmax(axis=1), actions)
+        actions = np.where(better, (best[:, None] - Q <= tie).argmax(axis=1), actions)
     else:
         raise NumericalError(
             f"policy iteration did not settle in {_MAX_IMPROVEMENTS} rounds at gamma = {table.gamma}: "

@@ -3,15 +3,12 @@
 :func:`make` builds one from a name and plain settings, :func:`examine` reports on one. docs/features.md says which to choose.
 """
 
-from collections.abc import Callable
-from typing import Any
-
 from saddleback.features.aggregation import Aggregation, Cells
 from saddleback.features.constant import Constant, WithConstant, with_constant
 from saddleback.features.fourier import Fourier
 from saddleback.features.frame import Frame
 from saddleback.features.function import FeatureFunction
-from saddleback.features.making import make, make_stacked, settings_of
+from saddleback.features.making import BY_NAME, make, make_stacked, settings_of
 from saddleback.features.matrix import FeatureMatrix
 from saddleback.features.one_hot import OneHot
 from saddleback.features.per_action import PerAction
@@ -22,19 +19,6 @@ from saddleback.features.report import FeatureReport, examine
 from saddleback.features.stacked import Joined, Stacked
 from saddleback.features.state import StateFeatures, StateFunction, StateMatrix
 from saddleback.features.tiles import Tiles
-
-BY_NAME: dict[str, Callable[..., Any]] = {
-    "one-hot": OneHot,
-    "matrix": FeatureMatrix,
-    "function": FeatureFunction,
-    "aggregation": Aggregation,
-    "cells": Cells,
-    "tiles": Tiles,
-    "radial-basis": RadialBasis,
-    "fourier": Fourier,
-    "polynomial": Polynomial,
-    "random-fourier": RandomFourier,
-}
 
 __all__ = [
     "BY_NAME",

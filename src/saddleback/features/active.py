@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from saddleback.spaces import Array, States
+from saddleback.problem.spaces import Array, States
 
 Indices = NDArray[np.int64]
 

@@ -17,7 +17,7 @@ from saddleback.errors import InputError, require
 from saddleback.features.active import ActiveRows, Indices, dense_rows, gathered
 from saddleback.features.frame import Frame, as_frame
 from saddleback.features.settings import check_dimension, wholes
-from saddleback.spaces import Array, States
+from saddleback.problem.spaces import Array, States
 
 
 @dataclass(frozen=True, eq=False)

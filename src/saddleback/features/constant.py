@@ -15,7 +15,7 @@ import numpy as np
 from saddleback.features.report import examine
 from saddleback.features.stacked import Joined
 from saddleback.features.state import StateFeatures, spans_constant
-from saddleback.spaces import Actions, Array, Features, States
+from saddleback.problem.spaces import Actions, Array, Features, States
 
 IN_SPAN = 1e-8
 """Largest error of the best fit to 1 on a pool at which 1 counts as in the span."""

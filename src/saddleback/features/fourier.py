@@ -17,7 +17,7 @@ from saddleback.features.frame import Frame, as_frame
 from saddleback.features.multi_indices import count, multi_indices
 from saddleback.features.settings import check_dimension, whole
 from saddleback.features.state import StateMatrix, hold
-from saddleback.spaces import Array, States
+from saddleback.problem.spaces import Array, States
 
 
 @dataclass(frozen=True, eq=False)

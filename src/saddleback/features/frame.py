@@ -18,7 +18,7 @@ import numpy as np
 
 from saddleback.errors import InputError, require
 from saddleback.features.settings import real_array, whole
-from saddleback.spaces import Array, BoxStates, States, StateSpace
+from saddleback.problem.spaces import Array, BoxStates, States, StateSpace
 
 Coordinates = Callable[[States], Array] | Array
 

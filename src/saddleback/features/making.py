@@ -14,17 +14,36 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from saddleback.errors import InputError, require
-from saddleback.features.aggregation import Aggregation
+from saddleback.features.aggregation import Aggregation, Cells
 from saddleback.features.constant import with_constant
+from saddleback.features.fourier import Fourier
 from saddleback.features.frame import Frame
 from saddleback.features.function import FeatureFunction
 from saddleback.features.matrix import FeatureMatrix
 from saddleback.features.one_hot import OneHot
 from saddleback.features.per_action import PerAction
+from saddleback.features.polynomial import Polynomial
+from saddleback.features.radial_basis import RadialBasis
+from saddleback.features.random_fourier import RandomFourier
 from saddleback.features.settings import flag, whole
 from saddleback.features.stacked import Stacked
 from saddleback.features.state import StateFeatures
-from saddleback.spaces import Features, FiniteStates, StateSpace
+from saddleback.features.tiles import Tiles
+from saddleback.problem.spaces import Features, FiniteStates, StateSpace
+
+BY_NAME: dict[str, Callable[..., Any]] = {
+    "one-hot": OneHot,
+    "matrix": FeatureMatrix,
+    "function": FeatureFunction,
+    "aggregation": Aggregation,
+    "cells": Cells,
+    "tiles": Tiles,
+    "radial-basis": RadialBasis,
+    "fourier": Fourier,
+    "polynomial": Polynomial,
+    "random-fourier": RandomFourier,
+}
+
 
 PLACE = ("low", "high", "coordinates", "shape")
 """Settings of every map that looks at coordinates."""
@@ -70,8 +89,6 @@ def settings_of(name: str) -> tuple[str, ...]:
 
 
 def _kind(name: str) -> Callable[..., Any]:
-    from saddleback.features import BY_NAME
-
     in_code = {k for k, v in BY_NAME.items() if v in (FeatureMatrix, FeatureFunction)}
     by_settings = [k for k in BY_NAME if k not in in_code]
     if not isinstance(name, str) or name not in BY_NAME:

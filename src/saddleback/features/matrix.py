@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from saddleback.errors import InputError, require
-from saddleback.policy import maximum_over_actions
-from saddleback.spaces import Actions, Array, States
+from saddleback.problem.policies import maximum_over_actions
+from saddleback.problem.rounding import first_largest
+from saddleback.problem.spaces import Actions, Array, States
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,4 +56,4 @@ class FeatureMatrix:
 
     def argmax(self, states: States, theta: Array) -> Actions:
         """The first maximising action."""
-        return np.asarray(self.values(states, theta).argmax(axis=1), dtype=np.int64)
+        return first_largest(self.values(states, theta), axis=1)

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from saddleback.policy import maximum_over_actions
-from saddleback.spaces import Actions, Array, States
+from saddleback.problem.policies import maximum_over_actions
+from saddleback.problem.rounding import first_largest
+from saddleback.problem.spaces import Actions, Array, States
 
 
 @dataclass(frozen=True)
@@ -45,4 +46,4 @@ class OneHot:
 
     def argmax(self, states: States, theta: Array) -> Actions:
         """First maximising column of each row of the table."""
-        return np.asarray(self.values(states, theta).argmax(axis=1), dtype=np.int64)
+        return first_largest(self.values(states, theta), axis=1)

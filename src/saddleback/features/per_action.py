@@ -16,8 +16,9 @@ import numpy as np
 from saddleback.errors import require
 from saddleback.features.settings import check_dimension, whole
 from saddleback.features.state import StateFeatures
-from saddleback.policy import maximum_over_actions
-from saddleback.spaces import Actions, Array, States
+from saddleback.problem.policies import maximum_over_actions
+from saddleback.problem.rounding import first_largest
+from saddleback.problem.spaces import Actions, Array, States
 
 _PIECE = 1 << 18  # numbers in a piece of ψ and of the values (2 MB)
 
@@ -79,7 +80,7 @@ class PerAction:
         """The first maximising action."""
         best = np.empty(len(states), dtype=np.int64)
         for piece, values in self._pieces(states, theta):
-            best[piece] = values.argmax(axis=1)
+            best[piece] = first_largest(values, axis=1)
         return best
 
     def held(self, states: States) -> PerAction:

@@ -18,7 +18,7 @@ from saddleback.features.frame import Frame, as_frame
 from saddleback.features.multi_indices import multi_indices
 from saddleback.features.settings import check_dimension, one_of, whole
 from saddleback.features.state import StateMatrix, hold
-from saddleback.spaces import Array, States
+from saddleback.problem.spaces import Array, States
 
 
 @dataclass(frozen=True, eq=False)

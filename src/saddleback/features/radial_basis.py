@@ -21,7 +21,7 @@ from saddleback.errors import require
 from saddleback.features.frame import Frame, as_frame
 from saddleback.features.settings import check_dimension, flag, positives, real_array, wholes
 from saddleback.features.state import StateMatrix, hold
-from saddleback.spaces import Array, States
+from saddleback.problem.spaces import Array, States
 
 
 @dataclass(frozen=True, eq=False)

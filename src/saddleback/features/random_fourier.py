@@ -15,7 +15,7 @@ import numpy as np
 from saddleback.features.frame import Frame, as_frame
 from saddleback.features.settings import check_dimension, positive, whole
 from saddleback.features.state import StateMatrix, hold
-from saddleback.spaces import Array, States
+from saddleback.problem.spaces import Array, States
 
 _FREQUENCIES, _PHASES = 0, 1  # spawn keys of one word: no block of samples has such a key
 

@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saddleback.design import RANK_TOLERANCE
 from saddleback.errors import require
-from saddleback.spaces import Actions, Array, Features, States
+from saddleback.features.settings import RANK_TOLERANCE
+from saddleback.problem.rounding import TIE, first_largest
+from saddleback.problem.spaces import Actions, Array, Features, States
 
 _PIECE = 1 << 21  # numbers of φ at a time (16 MB)
 _MOST_ACTIONS = 4096  # that are gone through for every state
@@ -166,8 +167,8 @@ def _second_pass(
             continue
         scaled = rows / scale
         nu = np.square(scaled @ whitening).sum(axis=1)
-        i = int(nu.argmax())
-        if nu[i] > largest:
+        i = int(first_largest(nu))
+        if nu[i] > largest * (1 + TIE):
             j = at + int(np.flatnonzero(kept)[i])
             largest, worst = float(nu[i]), (states[j], int(actions[j]))
         above += int((nu > high * r).sum())

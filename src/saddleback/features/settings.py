@@ -10,7 +10,11 @@ from typing import Any
 import numpy as np
 
 from saddleback.errors import InputError, require
-from saddleback.spaces import Array
+from saddleback.problem.spaces import Array
+
+RANK_TOLERANCE = 1e-10
+"""Relative size below which a singular value of the features (each scaled to a largest value of 1) counts as zero."""
+
 
 MOST_FEATURES = 20_000
 """Dimension above which a map is refused: a design works with d × d matrices, and this one takes 3 GB."""

@@ -12,8 +12,9 @@ import numpy as np
 
 from saddleback.errors import require
 from saddleback.features.state import StateFeatures, spans_constant
-from saddleback.policy import maximum_over_actions
-from saddleback.spaces import Actions, Array, Features, States
+from saddleback.problem.policies import maximum_over_actions
+from saddleback.problem.rounding import first_largest
+from saddleback.problem.spaces import Actions, Array, Features, States
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +96,7 @@ class Stacked:
 
     def argmax(self, states: States, theta: Array) -> Actions:
         """The first maximising action."""
-        return np.asarray(self.values(states, theta).argmax(axis=1), dtype=np.int64)
+        return first_largest(self.values(states, theta), axis=1)
 
 
 def _split(parts: Sequence[StateFeatures] | Sequence[Features], theta: Array) -> list[Array]:

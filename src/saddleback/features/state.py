@@ -15,7 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from saddleback.errors import InputError, require
-from saddleback.spaces import Array, Features, States
+from saddleback.problem.spaces import Array, Features, States
 
 
 @runtime_checkable

@@ -20,7 +20,7 @@ from saddleback.features.active import ActiveRows, Indices, dense_rows, gathered
 from saddleback.features.aggregation import grid_cell
 from saddleback.features.frame import Frame, as_frame
 from saddleback.features.settings import check_dimension, whole, wholes
-from saddleback.spaces import Array, States
+from saddleback.problem.spaces import Array, States
 
 
 @dataclass(frozen=True, eq=False)

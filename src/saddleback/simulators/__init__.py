@@ -1,10 +1,9 @@
 """Simulators: adapters from what users have to ``sample(states, actions, rng)``.
 
-What only answers questions becomes a :class:`saddleback.simulator.GenerativeModel` (functions and environments); what is
+What only answers questions becomes a :class:`saddleback.simulators.generative_model.GenerativeModel` (functions and environments); what is
 known in full becomes a :class:`Table`, with its own ``problem()`` and ``simulator()``.
 """
 
-from saddleback.simulators._tabulate import stand_ins
 from saddleback.simulators.drn import read_drn, write_drn
 from saddleback.simulators.function import from_function
 from saddleback.simulators.gymnasium_env import from_gymnasium
@@ -13,6 +12,7 @@ from saddleback.simulators.gymnasium_table import from_gymnasium_table
 from saddleback.simulators.quantecon import from_quantecon
 from saddleback.simulators.sparse import from_sparse
 from saddleback.simulators.table import Table
+from saddleback.simulators.tabulate import stand_ins
 
 BY_NAME = {
     "table": Table,

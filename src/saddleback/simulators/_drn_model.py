@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from saddleback.errors import InputError
+from saddleback.problem.spaces import Array
 from saddleback.simulators._drn_lines import NAME, Lines, quoted
-from saddleback.spaces import Array
 
 _MOST_MODELS = 1000
 _MOST_REWARDS = 200_000_000  # a line without rewards stands for as many zeros as there are reward models

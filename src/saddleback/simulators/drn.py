@@ -20,7 +20,7 @@
 r(s, a) is the reward of the state plus that of the choice. States come in order and without gaps. The start is uniform
 over the states labelled ``init``; labels ``rho=0.25`` on them, which Storm takes as any other label, give other weights.
 Choices are actions 0, 1, … in the order of the file, whatever they are called; where a state has fewer than others, an
-action that does not exist stands for the lowest one that does, choice 0 (:mod:`saddleback.simulators._tabulate`).
+action that does not exist stands for the lowest one that does, choice 0 (:mod:`saddleback.simulators.tabulate`).
 
 Files may come from strangers: sizes are bounded before anything is allocated, numbers and names are read strictly, nothing
 is guessed, and every fault names the file and the line.
@@ -40,12 +40,12 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 
 from saddleback.errors import InputError, StorageError, require
-from saddleback.problem import Constraint
+from saddleback.problem.cmdp import Constraint
+from saddleback.problem.spaces import Array
 from saddleback.simulators._drn_lines import MOST_BYTES, Lines, plain_name
 from saddleback.simulators._drn_model import Reading
-from saddleback.simulators._tabulate import signal_array, table_of
 from saddleback.simulators.table import Table
-from saddleback.spaces import Array
+from saddleback.simulators.tabulate import signal_array, table_of
 
 MOST_ENTRIES = 200_000_000
 """Transitions and pairs that a table may have once every state has as many actions as any."""

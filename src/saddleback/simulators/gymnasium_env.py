@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 
 from saddleback.errors import InputError, require
-from saddleback.simulator import GenerativeModel
+from saddleback.problem.spaces import Actions, Array, BoxStates, FiniteStates, States, StateSpace
 from saddleback.simulators._optional import optional
-from saddleback.simulators._tray import Signals, Tray, check_actions, signal_names
+from saddleback.simulators.generative_model import GenerativeModel
 from saddleback.simulators.gymnasium_recipes import GetState, SetState, recipe_for
-from saddleback.spaces import Actions, Array, BoxStates, FiniteStates, States, StateSpace
+from saddleback.simulators.step_collector import Signals, Tray, check_actions, signal_names
 
 _SKIPPED = ("TimeLimit", "OrderEnforcing", "PassiveEnvChecker")  # wrappers that only cost time here
 

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from saddleback.errors import require
-from saddleback.simulator import GenerativeModel
-from saddleback.simulators._tray import Signals, Tray, check_actions, signal_names
-from saddleback.spaces import Actions, FiniteStates, States, StateSpace
+from saddleback.problem.spaces import Actions, FiniteStates, States, StateSpace
+from saddleback.simulators.generative_model import GenerativeModel
+from saddleback.simulators.step_collector import Signals, Tray, check_actions, signal_names
 
 _CALLS = ("transition", "reward", "terminal", "transition_info")
 

@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saddleback.errors import require
+from saddleback.problem.spaces import BoxStates, FiniteStates, StateSpace
 from saddleback.simulators._optional import optional
-from saddleback.spaces import BoxStates, FiniteStates, StateSpace
 
 SetState = Callable[[Any, Any], object]
 GetState = Callable[[Any], Any]

@@ -17,11 +17,11 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from saddleback.errors import InputError, require
-from saddleback.problem import Constraint
+from saddleback.problem.cmdp import Constraint
+from saddleback.problem.spaces import Array
 from saddleback.simulators._optional import optional
-from saddleback.simulators._tabulate import signal_array, table_of
 from saddleback.simulators.table import Table, as_numbers
-from saddleback.spaces import Array
+from saddleback.simulators.tabulate import signal_array, table_of
 
 
 class Outcomes(NamedTuple):

@@ -5,7 +5,7 @@
 
     from_quantecon(ddp.R, ddp.Q, ddp.beta, ddp.s_indices, ddp.a_indices, rho=…, constraints=[…])
 
-An infeasible action stands for the lowest feasible action of its state (:mod:`saddleback.simulators._tabulate`): R = −inf
+An infeasible action stands for the lowest feasible action of its state (:mod:`saddleback.simulators.tabulate`): R = −inf
 is no reward, and a table needs a law for every pair. Costs given at infeasible pairs are not looked at.
 """
 
@@ -19,10 +19,10 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from saddleback.errors import InputError, require
-from saddleback.problem import Constraint
-from saddleback.simulators._tabulate import checked_csr, signal_array, stand_ins, table_of
+from saddleback.problem.cmdp import Constraint
+from saddleback.problem.spaces import Array
 from saddleback.simulators.table import Table, as_numbers
-from saddleback.spaces import Array
+from saddleback.simulators.tabulate import checked_csr, signal_array, stand_ins, table_of
 
 
 def from_quantecon(

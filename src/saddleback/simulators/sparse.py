@@ -13,9 +13,9 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 
 from saddleback.errors import require
-from saddleback.problem import Constraint
-from saddleback.simulators._tabulate import checked_csr, signal_array, table_of
+from saddleback.problem.cmdp import Constraint
 from saddleback.simulators.table import Table
+from saddleback.simulators.tabulate import checked_csr, signal_array, table_of
 
 
 def from_sparse(

@@ -19,9 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from saddleback.errors import InputError, require
 from saddleback.features import FeatureMatrix
-from saddleback.problem import CMDP, Constraint, Sense, Start
-from saddleback.simulator import GenerativeModel
-from saddleback.spaces import Actions, Array, FiniteStates, States
+from saddleback.problem.cmdp import CMDP, Constraint, Sense, Start
+from saddleback.problem.spaces import Actions, Array, FiniteStates, States
+from saddleback.simulators.generative_model import GenerativeModel
 
 ROW_SUM_TOLERANCE = 1e-9
 

@@ -51,7 +51,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from saddleback.spaces import Array
+from saddleback.problem.spaces import Array
 from saddleback.theory.coefficients import Coefficients, log_ratio
 
 

@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from saddleback.spaces import Array
+from saddleback.problem.spaces import Array
 
 _TINY = 1e-150  # stands for a zero that is divided by (γ = 0: no error whatever M is)
 

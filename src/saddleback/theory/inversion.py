@@ -24,7 +24,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
-from saddleback.spaces import Array
+from saddleback.problem.spaces import Array
 from saddleback.theory.bernstein import bernstein_evaluation, bernstein_solver
 from saddleback.theory.coefficients import (
     Coefficients,

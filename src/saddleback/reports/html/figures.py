@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from saddleback.columns import solve_master
-from saddleback.problem import CMDP
+from saddleback.method.master_lp import solve_master
+from saddleback.problem.cmdp import CMDP
+from saddleback.problem.spaces import Array
 from saddleback.reports.html.markup import Markup, join
 from saddleback.reports.html.svg import WIDTH, Scale, axes, circle, figure, line, path, rectangle, scale, text, ticks
 from saddleback.reports.html.view import Row, View, percent
-from saddleback.reports.tables import number
-from saddleback.spaces import Array
+from saddleback.runs.tables import number
 
 _ROW = 90
 _MOST_BARS = 60

@@ -12,16 +12,16 @@ from importlib.resources import files
 from typing import Any
 
 from saddleback._version import __version__
-from saddleback.problem import CMDP
+from saddleback.problem.cmdp import CMDP
 from saddleback.reports.html import sections
 from saddleback.reports.html.markup import Content, Markup, data_block, tag
 from saddleback.reports.html.policy_figure import policy
 from saddleback.reports.html.reproduce import reproduce
 from saddleback.reports.html.tradeoff_figure import tradeoff
 from saddleback.reports.html.view import View, answer_sentence, view_of
-from saddleback.reports.tables import number
-from saddleback.storage.report_files import DESIGN, DUAL, FRONTIER
-from saddleback.storage.run_folder import Run
+from saddleback.runs.drawings_file import DESIGN, DUAL, FRONTIER
+from saddleback.runs.run_folder import Run
+from saddleback.runs.tables import number
 
 _STATUS = {
     "solved": "good",

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from saddleback.policy import MixturePolicy
+from saddleback.problem.policies import MixturePolicy
+from saddleback.problem.policy_file import with_features
+from saddleback.problem.spaces import Array, BoxStates, States
 from saddleback.reports.html.markup import Content, Markup, details, join, table, tag
 from saddleback.reports.html.places import Places, places_of
 from saddleback.reports.html.svg import WIDTH, figure, rectangle, text
 from saddleback.reports.html.view import View, percent
-from saddleback.spaces import Array, BoxStates, States
-from saddleback.storage.policy_file import with_features
 
 _MOST_MEMBERS = 4
 _MOST_ROWS, _MOST_OPEN = 60, 16

@@ -7,10 +7,10 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from saddleback.files.json_file import plain, read_json, sha256_of
 from saddleback.reports.html.markup import Content, Markup, details, join, table, tag
 from saddleback.reports.html.view import View
-from saddleback.storage.json_file import plain, read_json, sha256_of
-from saddleback.storage.work_folder import SAMPLES
+from saddleback.runs.work_folder import SAMPLES
 
 _USUAL: dict[str, Any] = {
     "feasibility": "relaxed",

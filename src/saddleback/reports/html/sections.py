@@ -9,7 +9,7 @@ import numpy as np
 from saddleback.reports.html import figures
 from saddleback.reports.html.markup import Content, Markup, details, join, table, tag
 from saddleback.reports.html.view import View, percent
-from saddleback.reports.tables import number, sentence
+from saddleback.runs.tables import number, sentence
 
 _MOST_PAIRS_SHOWN = 40
 

@@ -2,7 +2,7 @@
 
     F̂(b) = max Σ_i w_i V̂_r^i   s.t.   Σ_i w_i V̂_c^i ≥ b       over the stored columns
 
-With one constraint the script solves this at any threshold as :func:`saddleback.columns.solve_master` does, on the same
+With one constraint the script solves this at any threshold as :func:`saddleback.method.master_lp.solve_master` does, on the same
 numbers in the same order. What is proved at every threshold comes from the certificate: with σ and U of its bound,
 F(b) ≤ (U − σ_cᵀ b)/σ_0, and F(b) ≥ the proved lower limit of this policy's reward wherever its proved limits meet b.
 """
@@ -14,8 +14,8 @@ from typing import Any
 from saddleback.reports.html.markup import Markup, details, join, table, tag
 from saddleback.reports.html.svg import WIDTH, axes, circle, figure, line, path, rectangle, scale
 from saddleback.reports.html.view import View, percent, symbol
-from saddleback.reports.tables import number
-from saddleback.storage.report_files import FRONTIER
+from saddleback.runs.drawings_file import FRONTIER
+from saddleback.runs.tables import number
 
 _MOST_DOTS = 400
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from saddleback.errors import InputError
-from saddleback.problem import CMDP
-from saddleback.reports.tables import number
-from saddleback.storage.json_file import Maybe, check_shape, plain, short
-from saddleback.storage.run_folder import Run
+from saddleback.files.json_file import Maybe, check_shape, plain, short
+from saddleback.problem.cmdp import CMDP
+from saddleback.runs.run_folder import Run
+from saddleback.runs.tables import number
 
 Worth = Literal["proved", "likely", "none"]
 _ROUNDING = 1e-9

@@ -1,0 +1,124 @@
+"""A confidence band on the frontier F(b) = max{V_r : V_c ≥ b}, for all thresholds at once.
+
+    below   F(b) ≥ max Σ_i w_i l_r^i   s.t.   Σ_i w_i l_c^i ≥ b        l^i the lower limits of policy i, from rollouts of it alone
+    above   F(b) ≤ min_k [ U(λ_k) − λ_k b ]                            U(λ_k) ≥ max_π V_{r+λ_k c}, from one fresh buffer
+
+Every mixture of the policies keeps the lower limits of its members, so the first line is what some policy is proved to reach;
+the second is weak duality at prices that were chosen before. Half of δ each, divided over policies and prices: the band holds
+at every threshold together with probability 1 − δ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from saddleback.certificates.assumptions import BOUNDED, bound_assumes, examine_linearity, refuted
+from saddleback.certificates.baselines import fit_baseline
+from saddleback.certificates.fresh_start import with_fresh_start
+from saddleback.certificates.linearity import LinearityReport
+from saddleback.certificates.plan import (
+    Guide,
+    Plan,
+    Request,
+    draw_fresh,
+    number_of_rollouts,
+    plan_bound,
+    prove_bounds,
+    samples_for_linearity,
+)
+from saddleback.certificates.prove import interval_of
+from saddleback.certificates.rollouts import roll_out
+from saddleback.errors import require
+from saddleback.method.master_lp import solve_master
+from saddleback.problem.policies import MixturePolicy, Policy
+from saddleback.problem.spaces import Array
+from saddleback.simulators.generative_model import GenerativeModel, Stream
+
+
+@dataclass(frozen=True)
+class Band:
+    """Lower limits of the policies ``(k, 1+m)`` and upper bounds at the prices ``(q, m)``, in utilities.
+
+    The bounds are infinite where the samples refute the linearity that they would rest on; ``top`` is what no policy exceeds.
+    """
+
+    low: Array
+    prices: Array
+    bounds: Array
+    top: float
+    confidence: float
+    samples: int
+    assumes: dict[str, str]
+    linearity: LinearityReport | None
+
+    def to_json(self) -> dict[str, Any]:
+        """What the band is worth, as JSON has it; its limits are with the points of the curve."""
+        linearity = None if self.linearity is None else self.linearity.to_json()
+        return {
+            "confidence": self.confidence,
+            "samples": self.samples,
+            "assumes": self.assumes,
+            "linearity": linearity,
+        }
+
+    def at(self, thresholds: Array) -> tuple[float, float]:
+        """Limits of F at thresholds ``(m,)`` in utilities; minus infinity below where no policy is proved feasible."""
+        master = solve_master(self.low, thresholds)
+        low = -np.inf if master is None else float(master.value)
+        return low, min(self.top, float((self.bounds - self.prices @ thresholds).min()))
+
+
+def frontier_band(
+    guide: Guide, policies: Sequence[Policy], sigmas: Sequence[Array], model: GenerativeModel, request: Request
+) -> Band:
+    """The band from ``request.samples`` fresh calls: half for the policies' rollouts, half for the bounds."""
+    k, q, confidence = len(policies), len(sigmas), 1 - request.delta
+    guide, request, w = with_fresh_start(guide, request, k * (1 + guide.problem.num_constraints) + q)
+    problem, before = guide.problem, model.num_queries
+    tested = samples_for_linearity(guide.design, request.samples)
+    rolled = (request.samples - tested) // 2
+    part = request.delta / (2 * k * (1 + problem.num_constraints))
+    low = np.array([_lower_limits(guide, p, i, rolled // k, part, model, request) for i, p in enumerate(policies)]) - w
+    left, level = request.samples - tested - rolled, request.delta / (2 * q)
+    plans: list[Plan] = []
+    for sigma in sigmas:
+        plan = plan_bound(guide, sigma, left, level)
+        require(
+            plan is not None, "samples", f"must suffice for {guide.design.size} pairs", request.samples, "draw more"
+        )
+        assert plan is not None
+        plans.append(plan)
+    bounds = prove_bounds(guide.problem, draw_fresh(guide, model, plans, request), plans, level)
+    report = examine_linearity(guide, model, request, tested)
+    prices = np.array([b.sigma[1:] / b.sigma[0] for b in bounds])
+    values = np.array([(b.value + w) / b.sigma[0] for b in bounds])
+    if refuted(report):
+        values[:] = np.inf
+    assumes = {"low": BOUNDED, "high": bound_assumes(guide)}
+    top = problem.horizon
+    return Band(np.maximum(low, 0.0), prices, values, top, confidence, model.num_queries - before, assumes, report)
+
+
+def _lower_limits(
+    guide: Guide, policy: Policy, index: int, samples: int, delta: float, model: GenerativeModel, request: Request
+) -> Array:
+    problem, alone = guide.problem, MixturePolicy.of([policy], np.ones(1))
+    baseline = fit_baseline(problem, guide.earlier[-1], alone)
+    count = number_of_rollouts(problem.gamma, samples)
+    rollouts = roll_out(
+        problem,
+        model,
+        alone,
+        baseline,
+        count,
+        seed=request.seed,
+        stream=Stream.ROLLOUT,
+        group=1 + index,
+        executor=request.executor,
+    )
+    columns = range(1 + problem.num_constraints)
+    return np.array([interval_of(rollouts, j, delta, request.interval).low for j in columns])

@@ -1,0 +1,113 @@
+"""All that the sample store does to a disk, in one place, so that tests can record it or make it fail.
+
+What a power cut leaves of these operations:
+
+    write, create, rename, remove    perhaps nothing, perhaps a part, in any order
+    after fsync(file)                what had been written to the file, but not its name
+    after sync_folder(folder)        the names in the folder
+
+So a file gets its name in this order, :func:`write_whole`: create under another name → write → fsync → rename → sync the
+folder. An fsync that failed must not be tried again: the system may have dropped the data and would report success. Its
+bytes stay unknown until they are written anew, to another file.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from saddleback.errors import StorageError
+from saddleback.files.json_file import sync_folder
+
+PARTIAL = ".partial"
+"""How the name of a file ends until all of it is on the disk."""
+
+Mapped = bytes | mmap.mmap
+
+
+class Disk:
+    """The operations as the system has them; every failure is an OSError."""
+
+    def make_folder(self, path: Path) -> None:
+        """A new folder."""
+        os.mkdir(path)
+
+    def create(self, path: Path) -> int:
+        """A new file, open for writing."""
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+
+    def open_append(self, path: Path) -> int:
+        """A file that is there, open for writing at its end."""
+        return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+
+    def write(self, file: int, data: bytes) -> None:
+        """All of the bytes."""
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(file, rest) :]
+
+    def fsync(self, file: int) -> None:
+        """Make what was written survive a power cut."""
+        os.fsync(file)
+
+    def close(self, file: int) -> None:
+        """Close an open file."""
+        os.close(file)
+
+    def rename(self, path: Path, new: Path) -> None:
+        """Give a file another name, in place of the file that had it."""
+        os.replace(path, new)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file."""
+        os.remove(path)
+
+    def sync_folder(self, path: Path) -> None:
+        """Make the names in a folder survive a power cut."""
+        sync_folder(path)
+
+    def names(self, path: Path) -> list[str]:
+        """What a folder holds."""
+        return sorted(os.listdir(path))
+
+    def map(self, path: Path) -> Mapped:
+        """A file's bytes, which are read when they are looked at."""
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # opening a pipe would wait for its writer
+        try:
+            status = os.fstat(file)
+            if not stat.S_ISREG(status.st_mode):
+                raise OSError(errno.EINVAL, "it is not a plain file", str(path))
+            return b"" if status.st_size == 0 else mmap.mmap(file, 0, access=mmap.ACCESS_READ)
+        finally:
+            os.close(file)
+
+
+def write_whole(disk: Disk, path: Path, pieces: Iterable[bytes]) -> None:
+    """Write a file so that it is there whole or not at all, and there to stay when this returns."""
+    partial = path.with_name(path.name + PARTIAL)
+    file = disk.create(partial)
+    try:
+        empty = True
+        for piece in pieces:
+            disk.write(file, piece)
+            empty = False
+        if not empty:  # of nothing there is nothing to lose
+            disk.fsync(file)
+    finally:
+        disk.close(file)
+    disk.rename(partial, path)
+    disk.sync_folder(path.parent)
+
+
+@contextmanager
+def disk_faults_named(path: Path, remedy: str) -> Iterator[None]:
+    """Turn a fault of the disk into a :class:`StorageError` that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"`{path}` could not be read or written: {error}; {remedy}.") from error

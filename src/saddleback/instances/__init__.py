@@ -1,0 +1,1 @@
+"""Problems with a name: the zoo, problem files and tables."""

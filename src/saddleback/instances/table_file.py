@@ -1,0 +1,172 @@
+"""Problem tables as files: a pickle-free ``.npz`` with these arrays, in the user's units.
+
+    P            (S, A, S)   or its CSR parts  P_data (nnz,), P_indices (nnz,), P_indptr (S·A + 1,)  with row s·A + a
+    reward       (S, A)
+    constraints  (m, S, A)
+    thresholds   (m,)        discounted totals
+    senses       (m,)        ">=" or "<="; optional, ">=" by default
+    names        (m,)        optional
+    gamma        ()          or (1,)
+    rho          (S,)
+    phi          (S, A, d)   optional features
+
+Three more are optional: ``reward_range (2,)`` and ``ranges (m, 2)`` declare spans of the signals wider than what occurs,
+``state_names (S,)`` is for display. Numbers are float64 or integers. The name of a loaded table is the file's.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from saddleback.errors import InputError
+from saddleback.files.npz import BUDGET, ArraySpec, read_arrays, write_arrays
+from saddleback.simulators.table import Table
+
+_CSR = ("P_data", "P_indices", "P_indptr")
+_SPECS = {
+    "P": ArraySpec("real", (3,), required=False),
+    "P_data": ArraySpec("real", (1,), required=False),
+    "P_indices": ArraySpec("integer", (1,), required=False),
+    "P_indptr": ArraySpec("integer", (1,), required=False),
+    "reward": ArraySpec("real", (2,)),
+    "constraints": ArraySpec("real", (3,)),
+    "thresholds": ArraySpec("real", (1,)),
+    "senses": ArraySpec("text", (1,), required=False),
+    "names": ArraySpec("text", (1,), required=False),
+    "gamma": ArraySpec("real", (0, 1)),
+    "rho": ArraySpec("real", (1,)),
+    "phi": ArraySpec("real", (3,), required=False),
+    "reward_range": ArraySpec("real", (1,), required=False),
+    "ranges": ArraySpec("real", (2,), required=False),
+    "state_names": ArraySpec("text", (1,), required=False),
+}
+
+
+def load_table(path: str | os.PathLike[str], budget: int = BUDGET) -> Table:
+    """Read and check a table; every fault is an :class:`InputError` that names the file, the array and the entry."""
+    arrays = read_arrays(path, _SPECS, budget)
+    try:
+        with np.errstate(over="raise", invalid="raise", divide="raise"):
+            table = _table(arrays, Path(path).stem)
+            problem = table.problem()
+            problem.values_of(np.full(1 + problem.num_constraints, problem.horizon))  # the largest values there can be
+        return table
+    except InputError as error:
+        raise InputError(f"{path}: {error.name}", error.rule, error.value, error.remedy) from None
+    except FloatingPointError as error:
+        rule = "must hold numbers whose discounted totals fit in float64"
+        raise InputError(str(path), rule, str(error), "choose other units for reward and constraints") from None
+
+
+def save_table(table: Table, path: str | os.PathLike[str]) -> None:
+    """Write a table, P as CSR parts; :func:`load_table` gives the same arrays back, bit for bit."""
+    problem = table.problem()
+    arrays: dict[str, NDArray[Any]] = {
+        **dict(zip(_CSR, (table.P.data, table.P.indices, table.P.indptr), strict=True)),
+        "reward": np.asarray(table.reward, dtype=np.float64),
+        "constraints": np.asarray(table.constraints, dtype=np.float64),
+        "thresholds": table.thresholds,
+        "senses": np.array(table.senses, dtype=str),
+        "names": _text("names", table.names),
+        "gamma": np.array(table.gamma),
+        "rho": table.rho,
+    }
+    if table.phi is not None:
+        arrays["phi"] = table.phi
+    if table.reward_range is not None:
+        arrays["reward_range"] = np.array(table.reward_range, dtype=np.float64)
+    if table.ranges is not None:
+        arrays["ranges"] = np.array([(signal.low, signal.high) for signal in problem.signals[1:]])
+    if table.state_names is not None:
+        arrays["state_names"] = _text("state_names", table.state_names)
+    write_arrays(path, arrays)
+
+
+def _table(arrays: dict[str, NDArray[Any]], name: str) -> Table:
+    S, A = arrays["reward"].shape
+    m = len(arrays["thresholds"])
+    _require_shape(arrays, "gamma", (1,) if arrays["gamma"].ndim else ())
+    _require_shape(arrays, "constraints", (m, S, A))
+    _require_shape(arrays, "rho", (S,))
+    for optional, shape in {
+        "senses": (m,),
+        "names": (m,),
+        "reward_range": (2,),
+        "ranges": (m, 2),
+        "state_names": (S,),
+    }.items():
+        if optional in arrays:
+            _require_shape(arrays, optional, shape)
+    if "phi" in arrays and arrays["phi"].shape[2] == 0:
+        raise InputError("phi", "must have at least one feature", arrays["phi"].shape, "leave phi out, or give some")
+    for i, sense in enumerate(arrays.get("senses", ())):
+        if sense not in (">=", "<="):
+            raise InputError(f"senses[{i}]", 'must be ">=" or "<="', repr(str(sense)), "use one of the two")
+    more: dict[str, Any] = {"name": name}
+    if "reward_range" in arrays:
+        more["reward_range"] = tuple(arrays["reward_range"].tolist())
+    if "ranges" in arrays:
+        more["ranges"] = tuple(map(tuple, arrays["ranges"].tolist()))
+    if "state_names" in arrays:
+        more["state_names"] = tuple(arrays["state_names"].tolist())
+    return Table.of(
+        _transitions(arrays, S, A),
+        arrays["reward"],
+        arrays["constraints"],
+        arrays["thresholds"],
+        gamma=arrays["gamma"].item(),
+        rho=arrays["rho"],
+        senses=arrays["senses"].tolist() if "senses" in arrays else None,
+        names=arrays["names"].tolist() if "names" in arrays else None,
+        phi=arrays.get("phi"),
+        **more,
+    )
+
+
+def _transitions(arrays: dict[str, NDArray[Any]], S: int, A: int) -> Any:
+    """P, dense or sparse; scipy trusts index arrays with its memory, so they are checked before it sees them."""
+    parts = [part for part in _CSR if part in arrays]
+    if ("P" in arrays) == bool(parts):
+        found = "both" if parts else "neither"
+        raise InputError("P", "must be given either dense or as CSR parts", found, f"give P, or {', '.join(_CSR)}")
+    if "P" in arrays:
+        return arrays["P"]
+    for part in _CSR:
+        if part not in arrays:
+            raise InputError(part, "must be given with the other CSR parts", "no such array", f"add `{part}`")
+    data, indices, indptr = (arrays[part] for part in _CSR)
+    _require_shape(arrays, "P_indptr", (S * A + 1,))
+    _require_shape(arrays, "P_indices", data.shape)
+    remedy = "write the parts of scipy's csr_array(P) with row s*A + a"
+    if indptr[0] != 0:
+        raise InputError("P_indptr[0]", "must be 0", indptr[0], remedy)
+    for row in np.flatnonzero(indptr[1:] < indptr[:-1])[:1]:
+        rule = f"must not be less than the entry before it ({indptr[row]})"
+        raise InputError(f"P_indptr[{row + 1}]", rule, indptr[row + 1], remedy)
+    if indptr[-1] != len(data):
+        raise InputError(f"P_indptr[{S * A}]", f"must be the length of P_data, {len(data)}", indptr[-1], remedy)
+    for i in np.flatnonzero((indices < 0) | (indices >= S))[:1]:
+        row = int(np.searchsorted(indptr, i, side="right")) - 1
+        rule = f"must be a state, 0 to {S - 1} (row of state {row // A}, action {row % A})"
+        raise InputError(f"P_indices[{i}]", rule, indices[i], remedy)
+    return scipy.sparse.csr_array((data, indices, indptr), shape=(S * A, S))
+
+
+def _require_shape(arrays: dict[str, NDArray[Any]], name: str, shape: tuple[int, ...]) -> None:
+    if arrays[name].shape != shape:
+        raise InputError(
+            name, f"must have shape {shape}", arrays[name].shape, "make it agree with reward and thresholds"
+        )
+
+
+def _text(name: str, entries: Any) -> NDArray[np.str_]:
+    for i, text in enumerate(entries):
+        if not text or not str(text).isprintable():
+            raise InputError(f"{name}[{i}]", "must be printable text to be stored", repr(text), "rename it")
+    return np.array(entries, dtype=str)

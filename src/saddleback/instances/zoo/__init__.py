@@ -1,0 +1,132 @@
+"""The zoo: named problems with known answers. ``make("wireless", budget=0.3)`` gives an :class:`Instance`.
+
+A problem is one file with one function whose keyword parameters have defaults, simple types and a line each in the
+docstring; :func:`make` checks and converts what a caller or a command line gives.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import types
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, NamedTuple, get_args, get_type_hints
+
+from saddleback.errors import InputError
+from saddleback.instances.instance import Instance
+from saddleback.instances.zoo.cliff_walking import cliff_walking
+from saddleback.instances.zoo.frozen_lake import frozen_lake
+from saddleback.instances.zoo.garnet import garnet
+from saddleback.instances.zoo.gridworld import gridworld
+from saddleback.instances.zoo.hard_instance import hard_instance
+from saddleback.instances.zoo.inventory import inventory
+from saddleback.instances.zoo.linear_quadratic import linear_quadratic
+from saddleback.instances.zoo.maintenance import maintenance
+from saddleback.instances.zoo.mountain_car import mountain_car
+from saddleback.instances.zoo.pendulum import pendulum
+from saddleback.instances.zoo.queue import queue
+from saddleback.instances.zoo.queue_network import queue_network
+from saddleback.instances.zoo.random_linear import random_linear
+from saddleback.instances.zoo.river_swim import river_swim
+from saddleback.instances.zoo.routing import routing
+from saddleback.instances.zoo.streaming import streaming
+from saddleback.instances.zoo.taxi import taxi
+from saddleback.instances.zoo.warehouse import warehouse
+from saddleback.instances.zoo.wireless import wireless
+
+BY_NAME: dict[str, Callable[..., Instance]] = {
+    "wireless": wireless,
+    "gridworld": gridworld,
+    "queue": queue,
+    "garnet": garnet,
+    "random-linear": random_linear,
+    "hard-instance": hard_instance,
+    "routing": routing,
+    "inventory": inventory,
+    "maintenance": maintenance,
+    "streaming": streaming,
+    "river-swim": river_swim,
+    "queue-network": queue_network,
+    "warehouse": warehouse,
+    "frozen-lake": frozen_lake,
+    "taxi": taxi,
+    "cliff-walking": cliff_walking,
+    "linear-quadratic": linear_quadratic,
+    "mountain-car": mountain_car,
+    "pendulum": pendulum,
+}
+
+CONTINUOUS = ("linear-quadratic", "mountain-car", "pendulum")
+"""The problems with continuous states, which have no table at any size."""
+
+_KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+_BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+class Parameter(NamedTuple):
+    """One parameter of a problem."""
+
+    name: str
+    default: Any
+    doc: str
+
+
+def make(name: str, /, **parameters: Any) -> Instance:
+    """Build the named problem; strings are converted to the type of the parameter they are for."""
+    build = _builder(name)
+    kinds = get_type_hints(build)
+    listing = f"{name} takes " + ", ".join(f"{p.name}={p.default}" for p in describe(name))
+    converted = {}
+    for parameter, value in parameters.items():
+        if parameter not in inspect.signature(build).parameters:
+            raise InputError(parameter, f"must be a parameter of {name}", repr(value), listing)
+        converted[parameter] = _convert(parameter, value, kinds[parameter], listing)
+    try:
+        return build(**converted)
+    except InputError as error:  # out of range: the same list helps
+        raise InputError(error.name, error.rule, error.value, f"{error.remedy}; {listing}") from None
+
+
+def describe(name: str) -> list[Parameter]:
+    """The parameters of the named problem with their defaults and one line each."""
+    build = _builder(name)
+    lines = [line.partition(":") for line in (inspect.getdoc(build) or "").splitlines()]
+    docs = {word.strip(): text.strip() for word, _, text in lines}
+    return [Parameter(p.name, p.default, docs.get(p.name, "")) for p in inspect.signature(build).parameters.values()]
+
+
+def _builder(name: str) -> Callable[..., Instance]:
+    if name not in BY_NAME:
+        raise InputError("problem", "must be a name in the zoo", repr(name), f"choose one of {', '.join(BY_NAME)}")
+    return BY_NAME[name]
+
+
+def _convert(name: str, value: Any, kind: Any, listing: str) -> Any:
+    optional = isinstance(kind, types.UnionType)  # "float | None": left out, a rule decides
+    if optional and value is None:
+        return None
+    target = get_args(kind)[0] if optional else kind
+    result = _parsed(value, target) if isinstance(value, str) else _cast(value, target)
+    if result is None or (target is float and not math.isfinite(result)):
+        raise InputError(name, f"must be {_KINDS[target]}", repr(value), listing)
+    return result
+
+
+def _parsed(text: str, kind: type) -> Any:
+    """The value a text stands for, or None."""
+    if kind is bool:
+        return _BOOLEANS.get(text.strip().lower())
+    try:
+        return kind(text)
+    except ValueError:
+        return None
+
+
+def _cast(value: Any, kind: type) -> Any:
+    """The value as the kind, where nothing is lost, or None; a boolean is no number."""
+    if isinstance(value, bool) or kind is bool:
+        return value if isinstance(value, bool) and kind is bool else None
+    if kind is int:
+        return int(value) if isinstance(value, Integral) else None
+    return float(value) if kind is float and isinstance(value, Real) else None

@@ -1,0 +1,109 @@
+"""Regulate a disturbed state with few motions: linear dynamics, quadratic signals, an answer in closed form.
+
+The state x ∈ [−L, L] is to be kept near zero. The action chooses one of A feedback gains k_a, evenly spaced from 0 to ``gain``:
+
+    x' = f_a x + w,      f_a = drift − k_a,      w ~ uniform on [−``noise``, ``noise``], so E[w] = 0, E[w²] = σ² = noise²/3
+
+L = noise/(1 − max|f_a|) is where the state can never leave from, so nothing is clipped. Reward: −(k_a x)², minus the energy of the
+motion. Constraint: the second moment x², averaged over discounted time, "≤" a limit. Features: 1, and x²/L² for each action.
+
+Known answer. For a multiplier λ try V(x) = p x² + q:
+
+    Q_a(x) = −(k_a² + λ)x² + γ(p(f_a² x² + σ²) + q) = (γ f_a² p − k_a² − λ)·x² + a number that does not depend on a
+
+The best action is the same for all x, V is again of this form (with p = max_a −(k_a² + λ)/(1 − γf_a²), a contraction's fixed
+point), and so the features carry the optimum of every λ exactly and the optimal policies are constant gains. Under gain a
+
+    M_a = Σ_t γᵗ E[x_t²] = (x_0² + γHσ²)/(1 − γf_a²),          V_r = −k_a² M_a,     V_c = M_a
+
+and the constrained optimum is the best mixture of constant gains: the upper envelope of A points at the limit.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from saddleback.errors import require
+from saddleback.features import FeatureFunction
+from saddleback.instances.instance import Instance
+from saddleback.instances.zoo._check import discount, number, whole
+from saddleback.instances.zoo._envelope import best_mixture
+from saddleback.problem.cmdp import CMDP, Constraint, Start
+from saddleback.problem.spaces import Actions, Array, BoxStates, States
+from saddleback.simulators.generative_model import GenerativeModel
+
+_MOST_ACTIONS = 1000  # each is a feature too
+_POOL = 21  # states of the candidate pool, evenly spaced: zero and the ends, which carry the optimal design, among them
+
+
+def linear_quadratic(
+    *,
+    actions: int = 5,
+    drift: float = 0.8,
+    gain: float = 0.6,
+    noise: float = 0.2,
+    start: float = 1.0,
+    limit: float = 0.08,
+    gamma: float = 0.95,
+) -> Instance:
+    """Keep a disturbed state near zero with little control energy; the optimum is known in closed form.
+
+    actions: number of gains, from 0 to gain
+    drift: factor by which the state goes on uncontrolled
+    gain: the largest gain
+    noise: the disturbance is uniform within plus and minus this
+    start: where the state starts
+    limit: second moment of the state, discounted average; the threshold of the constraint is limit * H
+    gamma: discount factor a step
+    """
+    whole("actions", actions, 2, _MOST_ACTIONS)
+    number("drift", drift, 0.0, 0.999)
+    number("gain", gain, 0.0, 1.0 + drift, open_low=True)
+    number("noise", noise, 1e-100, 1e100)
+    number("limit", limit, 0.0, 1e250)
+    discount(gamma)
+    k = np.linspace(0.0, gain, actions)
+    f = drift - k
+    fastest = float(np.abs(f).max())
+    require(fastest < 1, "gain", f"must be below 1 + drift = {1 + drift:g}", gain, "or the state runs away")
+    L = noise / (1 - fastest)
+    require(
+        abs(start) <= L, "start", f"must lie within {L:g} of zero", start, "there the state can never leave the box"
+    )
+
+    def sample(states: States, chosen: Actions, rng: np.random.Generator) -> States:
+        w = rng.uniform(-noise, noise, size=len(states))
+        return np.clip(f[chosen] * states[:, 0] + w, -L, L)[:, None]  # rounding at the very end of the box only
+
+    def features(states: States, chosen: Actions) -> Array:
+        phi = np.zeros((len(states), 1 + actions))
+        phi[:, 0] = 1.0
+        phi[np.arange(len(states)), 1 + chosen] = (states[:, 0] / L) ** 2
+        return phi
+
+    box, H = BoxStates(np.array([-L]), np.array([L])), 1 / (1 - gamma)
+    pool = np.linspace(-L, L, _POOL)
+    problem = CMDP(
+        gamma=gamma,
+        start=Start(np.array([[start]]), np.array([1.0])),
+        num_actions=actions,
+        states=box,
+        reward=lambda states, chosen: -((k[chosen] * states[:, 0]) ** 2),
+        constraints=[Constraint("second-moment", lambda s, a: s[:, 0] ** 2, "<=", limit * H, (0.0, L * L))],
+        features=FeatureFunction(features, 1 + actions, actions),
+        reward_range=(-((gain * L) ** 2), 0.0),
+        candidates=(np.repeat(pool, actions)[:, None], np.tile(np.arange(actions), _POOL)),
+        name="linear-quadratic",
+    )
+    M = (start**2 + gamma * H * noise**2 / 3) / (1 - gamma * f**2)
+    value, multiplier = best_mixture(M, -(k**2) * M, limit * H)
+    known = {
+        "value": value,
+        "multiplier": multiplier,
+        "unconstrained_value": 0.0,
+        "unconstrained_second-moment": float(M[0]),
+        "best_second-moment": float(M.min()),
+        "zeta": limit * H - float(M.min()),
+    }
+    summary = f"keep a disturbed state near zero with little energy; its second moment <= {limit:g}"
+    return Instance("linear-quadratic", problem, GenerativeModel(sample, box), None, summary, known)

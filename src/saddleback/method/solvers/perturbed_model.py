@@ -1,0 +1,118 @@
+"""The perturbed model-based solver of Li et al. (app:model-based): plan in the empirical model, rewards slightly shaken.
+
+    P̂(s'|s,a) = (1/N) Σ_i 1{s'_i = s'},   s'_1 … s'_N from DataCollection(Gen, S × A, N)
+    r_p(s,a)  = □(s,a) + ζ(s,a),   ζ(s,a) ~ Unif(0, ξ),   ξ = c₁(1−γ)ε / (SA)⁵
+    π̂*_p      = the optimal policy of (S, A, P̂, r_p, γ), by policy iteration
+
+(ζ here is the paper's letter for the noise; elsewhere it is the Slater constant.) The shake makes the best action of the
+empirical model unique by a margin, which the proof needs and float64 cannot hold: ξ ≈ 10⁻¹⁷ at S = 100, A = 10, while
+values up to H are spaced by about H·10⁻¹⁶. :meth:`PerturbedModel.resolution` says whether ξ is more than rounding. Where
+it is not, ties go to the lowest action index as everywhere else. The same ζ serves every row of ``mixing``: it belongs
+to the pair, not to the reward.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+import scipy.sparse.linalg
+from numpy.typing import NDArray
+
+from saddleback.errors import InputError, NumericalError, require
+from saddleback.problem.cmdp import CMDP
+from saddleback.problem.policies import Policy, TabularPolicy
+from saddleback.problem.spaces import Array
+from saddleback.sampling.buffer import Buffer
+from saddleback.simulators.generative_model import Stream, generator
+
+_MAX_SWEEPS = 10_000  # policy iteration takes a few dozen; this only bounds a fault
+
+
+class Perturbation(NamedTuple):
+    """ξ, whether float64 can tell it from rounding at this problem's values, and a sentence that says so."""
+
+    size: float
+    resolved: bool
+    message: str
+
+
+@dataclass(frozen=True)
+class PerturbedModel:
+    """``epsilon`` is the accuracy ε in ξ, ``perturbation_constant`` is c₁, ``seed`` that of ζ."""
+
+    epsilon: float = 0.1
+    perturbation_constant: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        require(self.epsilon > 0, "epsilon", "must be positive", self.epsilon, "use an accuracy in (0, H]")
+        require(
+            self.perturbation_constant > 0,
+            "perturbation_constant",
+            "must be positive",
+            self.perturbation_constant,
+            "use 1",
+        )
+
+    def resolution(self, problem: CMDP) -> Perturbation:
+        """ξ for this problem against the spacing of float64 at H, the size of the values that it should tell apart."""
+        S, A = _table_size(problem)
+        xi = self.perturbation_constant * (1 - problem.gamma) * self.epsilon / float(S * A) ** 5
+        H = problem.horizon
+        spacing = float(np.spacing(H))
+        if xi > spacing:
+            return Perturbation(xi, True, f"the reward perturbation xi = {xi:.1e} is resolved by float64")
+        return Perturbation(
+            xi,
+            False,
+            f"the reward perturbation xi = {xi:.1e} (S = {S}, A = {A}) is below float64's resolution {spacing:.1e} at "
+            f"values up to {H:g}: it does not separate actions, and ties go to the lowest action index",
+        )
+
+    def remarks(self, problem: CMDP) -> list[str]:
+        """What a user of this solver should be told about this problem."""
+        perturbation = self.resolution(problem)
+        return [] if perturbation.resolved else [perturbation.message]
+
+    def solve(self, problem: CMDP, buffer: Buffer, mixing: Array) -> list[Policy]:
+        """The optimal policy of the perturbed empirical model for each row σ of ``mixing``, ``(k, 1+m)``."""
+        S, A = buffer.tabular_shape(problem)
+        P = buffer.empirical_model()  # P̂ over the support
+        P = scipy.sparse.csr_array((P.data, buffer.support[P.indices], P.indptr), shape=(S * A, S))
+        box = buffer.utilities(problem) @ np.asarray(mixing, dtype=np.float64).T  # □, (SA, k)
+        xi = self.resolution(problem).size
+        noise = generator(self.seed, Stream.PERTURBATION, 0, 0).uniform(0.0, xi, S * A)  # ζ(s,a) ~ Unif(0, ξ)
+        policies: list[Policy] = []
+        for column in box.T:
+            actions = policy_iteration(P, (column + noise).reshape(S, A), problem.gamma)
+            policies.append(TabularPolicy.deterministic(actions, A))
+        return policies
+
+
+def policy_iteration(P: scipy.sparse.csr_array, reward: Array, gamma: float) -> NDArray[np.int64]:
+    """An optimal action per state of the model P ``(S·A, S)``, ``reward`` ``(S, A)``; lowest index on ties."""
+    S, A = reward.shape
+    states = np.arange(S)
+    identity = scipy.sparse.eye_array(S, format="csr")
+    actions = reward.argmax(axis=1)
+    seen: set[bytes] = set()
+    for _ in range(_MAX_SWEEPS):
+        seen.add(actions.tobytes())
+        system = scipy.sparse.csc_array(identity - gamma * P[states * A + actions])
+        V = np.atleast_1d(scipy.sparse.linalg.spsolve(system, reward[states, actions]))  # V^π = (I − γP_π)⁻¹ r_π
+        actions = (reward + gamma * (P @ V).reshape(S, A)).argmax(axis=1)  # π ← argmax_a Q^π
+        # Values rise strictly until they are optimal, so a policy that returns has the same values up to rounding.
+        if actions.tobytes() in seen:
+            return np.asarray(actions, dtype=np.int64)
+    raise NumericalError(f"policy iteration on {S} states did not settle in {_MAX_SWEEPS} steps; report this model.")
+
+
+def _table_size(problem: CMDP) -> tuple[int, int]:
+    if problem.num_states is None:
+        raise InputError(
+            "states", "must be finite for the perturbed model-based solver", problem.states, "use ls-mdvi or gss"
+        )
+    return problem.num_states, problem.num_actions

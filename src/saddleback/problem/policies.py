@@ -1,0 +1,337 @@
+"""§2, policies π: S → Δ(A), and the mixture π̄ that Alg. 1 returns.
+
+A *mixture* is drawn once per episode: its value is Σ_k w_k V^{π_k}. Averaging the action probabilities state by state is
+a different policy (on a four-state chain 6.81 instead of 8.10). On a finite space with a known table one stationary
+policy has the same values as the mixture: see :func:`saddleback.exact.to_stationary`.
+
+Every policy is frozen data (arrays, never a closure), so that it can be stored and compared. Ties go to the lowest
+action index.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saddleback.errors import InputError, require
+from saddleback.problem.spaces import Actions, Array, Features, States
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """A stationary policy."""
+
+    @property
+    def num_actions(self) -> int:
+        """A."""
+        ...
+
+    def probabilities(self, states: States) -> Array:
+        """π(·|s), ``(n, A)``."""
+        ...
+
+    def act(self, states: States, rng: np.random.Generator) -> Actions:
+        """One action per state, ``(n,)``."""
+        ...
+
+    def mean_features(self, features: Features, states: States) -> Array:
+        """Σ_a π(a|s) φ(s, a), ``(n, d)``: π as an operator on ⟨φ, ω⟩."""
+        ...
+
+    def key(self) -> bytes:
+        """Equal keys mean equal policies."""
+        ...
+
+
+class _Predict:
+    """Stable-Baselines3's calling convention for a stationary policy."""
+
+    def act(self, states: States, rng: np.random.Generator) -> Actions:
+        raise NotImplementedError  # pragma: no cover - every policy defines it
+
+    def probabilities(self, states: States) -> Array:
+        raise NotImplementedError  # pragma: no cover - every policy defines it
+
+    def predict(
+        self,
+        observation: Any,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = False,
+        rng: np.random.Generator | None = None,
+    ) -> tuple[Actions, Any]:
+        """Actions for a batch of observations (or one), and the (unused) recurrent state.
+
+        ``deterministic`` takes the likeliest action; otherwise actions are drawn, from ``rng`` or fresh entropy.
+        """
+        states = _as_states(observation)
+        if deterministic and not isinstance(self, GreedyPolicy):  # which has one action anyway
+            return np.asarray(self.probabilities(states).argmax(axis=1), dtype=np.int64), state
+        return self.act(states, rng or np.random.default_rng()), state
+
+
+@dataclass(frozen=True, eq=False)
+class GreedyPolicy(_Predict):
+    """π(s) = argmax_a ⟨φ(s, a), θ⟩, lowest index first."""
+
+    features: Features
+    theta: Array
+
+    def __post_init__(self) -> None:
+        _check_theta(self.theta)
+
+    @property
+    def num_actions(self) -> int:
+        """Number of actions A."""
+        return self.features.num_actions
+
+    def actions(self, states: States) -> Actions:
+        """The chosen action per state."""
+        return self.features.argmax(states, self.theta)
+
+    def act(self, states: States, rng: np.random.Generator) -> Actions:
+        """The chosen action; ``rng`` is not used."""
+        return self.actions(states)
+
+    def probabilities(self, states: States) -> Array:
+        """One-hot rows."""
+        return _one_hot_rows(self.actions(states), self.num_actions)
+
+    def mean_features(self, features: Features, states: States) -> Array:
+        """φ(s, π(s))."""
+        return features.at(states, self.actions(states))
+
+    def key(self) -> bytes:
+        """The bytes of θ."""
+        return b"greedy" + self.theta.tobytes()
+
+
+@dataclass(frozen=True, eq=False)
+class SoftmaxPolicy(_Predict):
+    """π(a|s) ∝ exp(β ⟨φ(s, a), θ⟩): what entropic mirror descent ends with."""
+
+    features: Features
+    theta: Array
+    beta: float
+
+    def __post_init__(self) -> None:
+        _check_theta(self.theta)
+
+    @property
+    def num_actions(self) -> int:
+        """Number of actions A."""
+        return self.features.num_actions
+
+    def probabilities(self, states: States) -> Array:
+        """Softmax rows."""
+        logits = self.beta * self.features.values(states, self.theta)
+        p = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+    def act(self, states: States, rng: np.random.Generator) -> Actions:
+        """A random action per state."""
+        return _draw_rows(self.probabilities(states), rng)
+
+    def mean_features(self, features: Features, states: States) -> Array:
+        """Σ_a π(a|s) φ(s, a)."""
+        return np.einsum("na,nad->nd", self.probabilities(states), features.all(states))
+
+    def key(self) -> bytes:
+        """The bytes of θ and β."""
+        return b"softmax" + self.theta.tobytes() + np.float64(self.beta).tobytes()
+
+
+@dataclass(frozen=True, eq=False)
+class TabularPolicy(_Predict):
+    """π(a|s) as a table ``(S, A)`` of probabilities, or deterministic as an action table ``(S,)``."""
+
+    table: NDArray[Any]
+    num_actions: int
+
+    @classmethod
+    def deterministic(cls, actions: NDArray[Any], num_actions: int) -> TabularPolicy:
+        """One action per state."""
+        return cls(np.asarray(actions, dtype=np.int64), num_actions)
+
+    @classmethod
+    def stochastic(cls, probabilities: Array) -> TabularPolicy:
+        """Action probabilities ``(S, A)``, each row summing to one."""
+        p = np.asarray(probabilities, dtype=np.float64)
+        sums = p.sum(axis=1)
+        bad = np.flatnonzero(~(np.abs(sums - 1) <= 1e-9) | ~np.all(p >= 0, axis=1))
+        if bad.size:
+            s = bad[0]
+            raise InputError(f"probabilities[{s}]", "must be a probability vector", p[s], "normalise the row")
+        return cls(p, p.shape[1])
+
+    @property
+    def is_deterministic(self) -> bool:
+        """Whether each state has one action."""
+        return self.table.ndim == 1
+
+    def probabilities(self, states: States) -> Array:
+        """Rows of the table."""
+        if self.is_deterministic:
+            return _one_hot_rows(self.table[states], self.num_actions)
+        return np.asarray(self.table[states], dtype=np.float64)
+
+    def act(self, states: States, rng: np.random.Generator) -> Actions:
+        """The action of each state, drawn where the table is stochastic."""
+        if self.is_deterministic:
+            return np.asarray(self.table[states], dtype=np.int64)
+        return _draw_rows(self.table[states], rng)
+
+    def mean_features(self, features: Features, states: States) -> Array:
+        """Σ_a π(a|s) φ(s, a)."""
+        if self.is_deterministic:
+            return features.at(states, np.asarray(self.table[states], dtype=np.int64))
+        return np.einsum("na,nad->nd", self.table[states], features.all(states))
+
+    def key(self) -> bytes:
+        """The bytes of the table."""
+        return b"table" + self.table.tobytes()
+
+
+@dataclass(frozen=True, eq=False)
+class MixturePolicy:
+    """π̄: one member is drawn with probability ``weights`` at the start of an episode and kept to its end."""
+
+    members: tuple[Policy, ...]
+    weights: Array
+
+    @classmethod
+    def of(cls, members: Sequence[Policy], weights: Array) -> MixturePolicy:
+        """Merge equal members, drop those of weight zero, renormalise."""
+        total: dict[bytes, float] = {}
+        first: dict[bytes, Policy] = {}
+        keys: dict[int, bytes] = {}  # Alg. 1 repeats the same object thousands of times
+        for member, weight in zip(members, weights, strict=True):
+            key = keys.get(id(member))
+            if key is None:
+                key = keys[id(member)] = member.key()
+            total[key] = total.get(key, 0.0) + float(weight)
+            first.setdefault(key, member)
+        kept = [k for k, w in total.items() if w > 0]
+        require(bool(kept), "weights", "must have a positive entry", list(weights), "give probabilities")
+        w = np.array([total[k] for k in kept])
+        return cls(tuple(first[k] for k in kept), w / w.sum())
+
+    @property
+    def num_actions(self) -> int:
+        """Number of actions A."""
+        return self.members[0].num_actions
+
+    def draw_member(self, rng: np.random.Generator) -> int:
+        """The member that plays one whole episode."""
+        return int(rng.choice(len(self.members), p=self.weights))
+
+    def predict(
+        self,
+        observation: Any,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = False,
+        rng: np.random.Generator | None = None,
+    ) -> tuple[Actions, Any]:
+        """Stable-Baselines3's convention; ``state`` carries the members drawn for the running episodes."""
+        if deterministic and len(self.members) > 1:
+            raise InputError(
+                "deterministic",
+                f"must be False for a mixture of {len(self.members)} policies",
+                True,
+                "the constraint holds on average over the members, so one of them alone may break it",
+            )
+        rng = rng or np.random.default_rng()
+        observations = _as_states(observation)
+        n = len(observations)
+        member = np.full(n, -1) if state is None else np.array(state[0])
+        fresh = member < 0
+        if episode_start is not None:
+            fresh |= np.broadcast_to(np.asarray(episode_start, dtype=bool), (n,))
+        for i in np.flatnonzero(fresh):
+            member[i] = self.draw_member(rng)
+        actions = np.empty(n, dtype=np.int64)
+        for k in np.unique(member):
+            mine = member == k
+            actions[mine] = self.members[k].act(observations[mine], rng)
+        return actions, (member,)
+
+    def save(self, path: str | os.PathLike[str], problem: Any) -> None:
+        """Write an ``.npz`` file of plain arrays for the ``problem`` (a CMDP) that the mixture belongs to."""
+        from saddleback.problem.policy_file import save_mixture
+
+        save_mixture(self, problem, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], features: Features | None = None) -> MixturePolicy:
+        """Read what :meth:`save` or `solve --policy` wrote, or the policy of a run folder; nothing is unpickled.
+
+        A policy on a finite problem is complete. A linear one over continuous states is θ, and needs the feature map of its
+        problem, ``features=problem.features``, which is checked against values recorded in the file.
+        """
+        from saddleback.problem.policy_file import load_mixture, with_features
+        from saddleback.runs.run_folder import load_run
+
+        if not os.path.isdir(path):
+            return load_mixture(path, features=features)
+        mixture = load_run(path).mixture
+        if mixture is None:
+            raise InputError("RUN", "must hold a policy", f"{path}, which has none", "solve it with more samples")
+        return mixture if features is None else with_features(mixture, features)
+
+
+def as_table(policy: Policy, num_states: int) -> TabularPolicy:
+    """The same policy as a table over a finite space, so that equal policies compare equal."""
+    if isinstance(policy, TabularPolicy):
+        return policy
+    states = np.arange(num_states)
+    if isinstance(policy, GreedyPolicy):
+        return TabularPolicy.deterministic(policy.actions(states), policy.num_actions)
+    return TabularPolicy.stochastic(policy.probabilities(states))
+
+
+def _as_states(observation: Any) -> States:
+    """A batch of states: a whole number is one finite state, a float vector one point of a continuous space."""
+    x = np.asarray(observation)
+    if x.dtype.kind == "f":
+        return np.atleast_2d(x)
+    return np.atleast_1d(x)
+
+
+def _check_theta(theta: Array) -> None:
+    kind = np.asarray(theta).dtype
+    require(kind == np.float64, "theta", "must be float64", str(kind), "convert it where it is made")
+
+
+def _one_hot_rows(actions: Actions, num_actions: int) -> Array:
+    rows = np.zeros((len(actions), num_actions))
+    rows[np.arange(len(actions)), actions] = 1.0
+    return rows
+
+
+def _draw_rows(probabilities: Array, rng: np.random.Generator) -> Actions:
+    """One column index per row, by inverse cumulative sums."""
+    cumulative = probabilities.cumsum(axis=1)
+    u = rng.random((len(probabilities), 1)) * cumulative[:, -1:]
+    return np.asarray((u >= cumulative).sum(axis=1), dtype=np.int64)
+
+
+def maximum_over_actions(Q: Array) -> Array:
+    """max over axis 1 of ``(n, A)`` or ``(n, A, k)``; unrolled over few actions, where numpy's reduction is slow."""
+    if Q.shape[1] > 16:
+        return Q.max(axis=1)
+    out = Q[:, 0].copy()
+    for a in range(1, Q.shape[1]):
+        np.maximum(out, Q[:, a], out=out)
+    return out
+
+
+def soft_maximum(Q: Array, beta: float) -> Array:
+    """(1/β) log Σ_a exp(β Q_a) over axis 1, without overflow."""
+    top = maximum_over_actions(Q)
+    return np.asarray(top + np.log(np.exp(beta * (Q - np.expand_dims(top, 1))).sum(axis=1)) / beta)

@@ -1,0 +1,65 @@
+"""Decisions that do not depend on the processor: the last bits of a sum are forgotten before anything is decided by them.
+
+The same product summed by another BLAS kernel, on two threads or with fused multiply-adds differs in its last bits. Where
+such a number is an answer, nobody minds. Where it decides how many samples a pair gets, which of two equal actions a
+policy takes or which of two equal columns enters a mixture, the answer itself would change. So such a decision is made
+
+    from rounded numbers       rounded(x):  x to a few significant digits, far above rounding error, far below any noise
+    with ties by index         first_largest(x):  the first entry within a relative 10⁻⁹ of the largest
+
+Two processors still part ways where a number falls within its rounding error of the edge between two roundings: with
+errors of 10⁻¹⁴ and six digits that is a chance of 10⁻⁸ each. What is reported is never rounded.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saddleback.problem.spaces import Array
+
+TIE = 1e-9
+"""Relative to the largest absolute value: entries that are this close count as equal."""
+
+PLAN_DIGITS = 6
+"""Significant digits of weights and shares that become numbers of samples."""
+
+VALUE_DIGITS = 9
+"""Significant digits of estimated values that a master program compares."""
+
+PRICE_DIGITS = 12
+"""Significant digits of multipliers: whether a price was asked about before is a question of equality."""
+
+
+def rounded(values: Any, digits: int = PLAN_DIGITS) -> Array:
+    """Every entry to so many significant digits of its own; zeros, infinities and NaN stay."""
+    x = np.asarray(values, dtype=np.float64)
+    size = np.abs(x)
+    plain = (size > 0) & np.isfinite(size)
+    exponent = np.floor(np.log10(np.where(plain, size, 1.0)))
+    unit = 10.0 ** (digits - 1 - exponent)
+    return np.where(plain, np.round(x * unit) / unit, x)
+
+
+def on_grid(values: Any, digits: int = VALUE_DIGITS) -> Array:
+    """All entries to the same unit, so many digits below the power of ten of the largest: equal values stay equal."""
+    x = np.asarray(values, dtype=np.float64)
+    top = float(np.abs(x).max(initial=0.0))
+    if not 0.0 < top < np.inf:
+        return x
+    unit = 10.0 ** (digits - 1 - np.floor(np.log10(top)))
+    return np.asarray(np.round(x * unit) / unit)
+
+
+def first_largest(values: Array, axis: int = -1, tie: float = TIE) -> NDArray[np.int64]:
+    """The first index along ``axis`` whose entry is the largest, up to ``tie`` of the largest absolute value there."""
+    top = values.max(axis=axis, keepdims=True)
+    size = np.maximum(np.abs(top), np.abs(values.min(axis=axis, keepdims=True)))
+    return np.asarray((values >= top - tie * size).argmax(axis=axis), dtype=np.int64)
+
+
+def falling_order(values: Array) -> NDArray[np.int64]:
+    """Indices from the largest value to the smallest, equal ones (up to rounding error) by index."""
+    return np.argsort(-on_grid(values), kind="stable")

@@ -1,5 +1,0 @@
-"""Problem files in TOML: a simulator named by import path, and everything around it in the user's units."""
-
-from saddleback.problem_files.reading import load_problem
-
-__all__ = ["load_problem"]

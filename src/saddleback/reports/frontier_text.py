@@ -1,0 +1,38 @@
+"""The frontier as a table on the terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.markup import escape
+
+from saddleback.runs.tables import add_row, empty_table, number
+from saddleback.solving.frontier import Frontier
+
+
+def print_frontier(console: Console, curve: Frontier) -> None:
+    """Threshold, best reward, price and mixture, one row a threshold."""
+    problem = curve.problem
+    moving = problem.constraints[curve.constraint]
+    console.print(
+        f"[bold]{escape(problem.name)}[/bold]: the best reward against '{escape(moving.name)}' {moving.sense} threshold "
+        f"(discounted totals), from {curve.parts.samples:,} simulator calls."
+    )
+    proved = curve.band is not None
+    columns = [f"{moving.name} {moving.sense}", "reward", "proved limits" if proved else "gap", "price", "mixture"]
+    table = empty_table(None, [], columns, ranges=["proved limits", "mixture"])
+    for point in curve.points:
+        mixture = " + ".join(f"{w:.3f}" for w in sorted(point.mixture.weights, reverse=True))
+        known = number(point.gap)
+        if proved:
+            known = f"{'–' if point.low is None else number(point.low)} to {number(point.high)}"
+        add_row(table, number(point.threshold), number(point.value), known, number(point.multiplier), mixture)
+    console.print(table)
+    console.print("Price is reward lost per unit of threshold.")
+    if curve.band is None:
+        console.print("Estimates, not proofs; `--certificate-samples` draws a confidence band.")
+        return
+    console.print(
+        f"The true curve lies within the proved limits at every threshold, with {100 * curve.band.confidence:g} % "
+        f"confidence, from {curve.band.samples:,} further calls; a dash: no policy is proved to meet that threshold. Below "
+        f"this assumes {curve.band.assumes['low']}; above, {curve.band.assumes['high']}."
+    )

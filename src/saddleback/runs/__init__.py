@@ -1,0 +1,1 @@
+"""What was asked and answered, as data, as words and as a folder."""

@@ -1,0 +1,132 @@
+"""What the command line can be pointed at: a zoo problem, a table (``.npz``), a problem file (``.toml``), or a stored run.
+
+A problem file names code, so it is read only where the user has named it. A run remembers such a file by its name and SHA-256,
+and whoever takes up or certifies the run names the file again: a run that comes from a stranger makes nothing run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from saddleback.errors import InputError
+from saddleback.files.json_file import plain, sha256_of, short
+from saddleback.instances import zoo
+from saddleback.instances.instance import Instance
+from saddleback.instances.problem_file import load_problem
+from saddleback.instances.table_file import load_table
+from saddleback.problem.policies import TabularPolicy
+from saddleback.runs.certificate_file import problem_fields
+from saddleback.runs.run_folder import Origin, Run
+from saddleback.simulators.table import Table
+
+_MOST_SETTING = 100  # characters of a name with its value: longer ones are no one's choice
+_HASH = "sha256="
+
+
+def load_target(target: str, settings: Sequence[str] = ()) -> Instance:
+    """The problem behind a ``target`` that the user named; ``settings`` are "name=value" strings for a zoo problem.
+
+    Never call it with what a stored run says, other than by way of :func:`named_again`.
+    """
+    if target.endswith((".npz", ".toml")):
+        if settings:
+            raise InputError("--set", "must not be given for a file", short(list(settings)), "change the file instead")
+        return load_problem(target) if target.endswith(".toml") else _of_file(target, load_table(target))
+    parameters = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals or not name:
+            raise InputError("--set", "must look like name=value", short(setting), "for example --set gamma=0.9")
+        if len(setting) > _MOST_SETTING or not setting.isprintable():
+            raise InputError(
+                "--set", f"must be at most {_MOST_SETTING} printable characters", short(setting), "shorten it"
+            )
+        parameters[name.replace("-", "_")] = value
+    if target not in zoo.BY_NAME:
+        raise InputError(
+            "TARGET",
+            f"must be a .toml or .npz file or one of the zoo: {', '.join(zoo.BY_NAME)}",
+            short(target),
+            "run `saddleback zoo` for the list",
+        )
+    return zoo.make(target, **parameters)
+
+
+def origin_of(target: str, settings: Sequence[str]) -> Origin:
+    """How a run folder remembers the problem: by name and settings, or by the file with its hash."""
+    if target.endswith(".npz"):
+        return Origin(target, (), Path(target), sha256_of(Path(target)))
+    if target.endswith(".toml"):
+        return Origin(target, (f"{_HASH}{sha256_of(Path(target))}",))
+    return Origin(target, tuple(settings))
+
+
+def named_again(target: str, problem: str | os.PathLike[str] | None) -> str:
+    """The target of a stored run, where that is safe to load: a problem file only if the user has named it again."""
+    if not target.endswith(".toml"):
+        if problem is not None:
+            raise InputError(
+                "--problem", "must be left out: the run was not made from a problem file", problem, "remove it"
+            )
+        return target
+    if problem is None:
+        rule = f"must be given: the run was made from the problem file {plain(target)}, which names code to run"
+        raise InputError("--problem", rule, "nothing", "name the file again, as in --problem problem.toml")
+    if Path(problem).name != Path(target).name or not os.path.isfile(problem):
+        rule = f"must be the problem file that the run was made from, {plain(target)}"
+        raise InputError("--problem", rule, problem, "name that file, wherever it is now")
+    return str(problem)
+
+
+def load_run_target(run: Run, problem_file: str | os.PathLike[str] | None = None) -> Instance:
+    """The problem of a stored run, which must still be the one that was solved; a problem file must be named again."""
+    target = named_again(run.target, problem_file)
+    if target.endswith(".toml"):
+        recorded, found = "".join(run.settings).removeprefix(_HASH), sha256_of(Path(target))
+        if recorded != found:
+            rule = f"must be unchanged since the run was made (SHA-256 {plain(recorded, 12)})"
+            raise InputError(target, rule, f"{found[:12]}", "restore it, or solve the new problem")
+        instance = load_problem(target)
+    elif run.table is not None:
+        table = dataclasses.replace(load_table(run.table), name=Path(run.target).stem)
+        instance = _of_file(run.target, table)
+    elif run.target.endswith(".npz"):  # whatever has that name by now, here, need not be what was solved
+        rule, remedy = "must come with a copy of its table, problem.npz", "run `saddleback solve ... --out` again"
+        raise InputError(f"{run.path}: target {plain(run.target)}", rule, "none", remedy)
+    else:
+        instance = load_target(run.target, run.settings)
+    problem = instance.problem
+    stored = {} if run.certificate is None else run.certificate["problem"]
+    for name, value in problem_fields(problem).items():
+        if name in stored and not _same(stored[name], value):
+            rule = f"must describe the problem as it was when the run was made ({name} {plain(str(stored[name]), 300)})"
+            remedy = "solve it again, or use the version of saddleback that run.json names"
+            raise InputError(f"{run.path}: target {plain(run.target)}", rule, plain(str(value), 300), remedy)
+    member = None if run.mixture is None else run.mixture.members[0]
+    wanted = (problem.num_states, problem.num_actions)
+    if (
+        isinstance(member, TabularPolicy) and member.table.shape != wanted
+    ):  # linear ones are checked with their features
+        remedy = "run `saddleback solve ... --out` again"
+        raise InputError(f"{run.path}: policy.npz", f"must have tables of shape {wanted}", member.table.shape, remedy)
+    return instance
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Equal, numbers up to rounding: another version of NumPy may sum in another order."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_same(a[k], b[k]) for k in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(_same, a, b))
+    if isinstance(a, float) and isinstance(b, (int, float)):
+        return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12)
+    return bool(a == b)
+
+
+def _of_file(target: str, table: Table) -> Instance:
+    return Instance(target, table.problem(), table.simulator(), table, "a problem table from a file", {})

@@ -1,0 +1,148 @@
+"""An executor that keeps what is drawn: what is on disk is read, what is missing is drawn and written, nothing is paid twice.
+
+    samples-SEED/            blocks of every stream drawn with that seed         (:mod:`saddleback.sampling.store.sample_store`)
+    tapes-SEED-POLICY/       rollouts of one mixture                            (:mod:`saddleback.sampling.trajectories`)
+
+A run is a function of its request and its samples. So a run that was killed is simply run again with the same folder: every
+block that was acknowledged is found, the others are drawn from their keys, and the result is the same, bit for bit. Blocks
+are acknowledged at least every second, at the end of every list of tasks, and before a fault of the simulator is raised.
+
+A task that wants fewer samples than the stored block holds gets the first of them. Samples that are drawn now and solved
+from later (:mod:`saddleback.solving.prepare_from_store`) may be kept as ``counts`` where the states are finitely many.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from saddleback.errors import InputError, StorageError, require
+from saddleback.files.disk import Disk, disk_faults_named
+from saddleback.problem.spaces import FiniteStates
+from saddleback.sampling.blocks import Block, BlockSource, Executor, InOrder
+from saddleback.sampling.store.layout import Layout
+from saddleback.sampling.store.sample_store import SampleStore
+from saddleback.sampling.trajectories import RolloutSource
+from saddleback.simulators.generative_model import Draw
+
+_SYNC_SECONDS = 1.0
+Source = BlockSource | RolloutSource
+
+
+class Durable:
+    """Keeps the samples of one run in ``folder``; ``inner`` draws what is missing (None: here, one by one).
+
+    ``fingerprint`` says what the samples are samples of; a folder that holds others is refused.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        fingerprint: Mapping[str, Any],
+        inner: Executor | None = None,
+        *,
+        counts: bool = False,
+    ):
+        self._counts = counts
+        self.folder, self._fingerprint, self._inner = Path(folder), dict(fingerprint), inner or InOrder()
+        self._stores: dict[str, SampleStore] = {}
+        self.num_read = 0
+        if not self.folder.is_dir():
+            with disk_faults_named(self.folder, "choose a place that can be written to"):
+                Disk().make_folder(self.folder)
+        with disk_faults_named(self.folder, "choose a place that can be written to"):
+            Disk().sync_folder(self.folder.parent)
+
+    def run(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+        """Every task with its samples, those on disk first."""
+        source = getattr(function, "__self__", None)
+        if not isinstance(source, (BlockSource, RolloutSource)):
+            raise InputError("executor", "must be given blocks to draw", function, "use the executor inside it")
+        store = self._store(source)
+        stored = {block[:3]: block for block in store.blocks()}
+        wanted: dict[tuple[int, int, int], Block] = {task[:3]: task for task in tasks if task[:3] in stored}
+        missing = [task for task in tasks if task[:3] not in stored]
+        for stream in sorted({key[0] for key in wanted}):
+            for block, draw in store.read(stream):
+                task = wanted.get(block[:3])
+                if task is not None:
+                    source.account(len(draw.next_states) if isinstance(source, RolloutSource) else task.size)
+                    yield task, self._as_wanted(source, task, draw)
+        yield from self._draw(function, missing, store)
+
+    def missing(self, source: BlockSource, tasks: Sequence[Block]) -> list[Block]:
+        """Those of the tasks that are not yet on disk."""
+        return self._store(source).missing(tasks)
+
+    def content_hashes(self) -> dict[str, str]:
+        """SHA-256 of every store's samples, whatever drew them; those of a finished run included."""
+        names = sorted(p.name for p in self.folder.iterdir() if (p / "store.json").is_file())
+        out = {}
+        for name in names:
+            store = self._stores.get(name) or SampleStore.open(self.folder / name, writable=False)
+            out[name] = store.content_hash()
+        return out
+
+    def close(self) -> None:
+        """Let go of the folder and of what the inner executor has started."""
+        for store in self._stores.values():
+            store.close()
+        self._stores.clear()
+        if hasattr(self._inner, "close"):
+            self._inner.close()
+
+    def __enter__(self) -> Durable:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _draw(
+        self, function: Callable[[Any], Any], missing: list[Block], store: SampleStore
+    ) -> Iterator[tuple[Block, Draw]]:
+        synced = time.monotonic()
+        try:
+            for task, draw in self._inner.run(function, missing):
+                n = len(draw.next_states)
+                store.add(task if n == task.size else task._replace(size=n), draw)
+                if time.monotonic() - synced > _SYNC_SECONDS:
+                    store.flush()
+                    synced = time.monotonic()
+                yield task, draw
+        except BaseException:  # a fault of the simulator, or Ctrl-C, must not cost what was drawn before it
+            with suppress(StorageError):  # a store that was cut off while it wrote has stopped; the cause is the news
+                store.flush()
+            raise
+        store.flush()
+
+    def _as_wanted(self, source: Source, task: Block, draw: Draw) -> Draw:
+        self.num_read += len(draw.next_states)
+        if isinstance(source, RolloutSource) or len(draw.next_states) == task.size:
+            return draw
+        require(
+            len(draw.next_states) > task.size,
+            f"block {task[:3]}",
+            f"must hold at least the {task.size} samples wanted",
+            len(draw.next_states),
+            "choose a new folder: a block is never drawn twice",
+        )
+        return Draw(draw.next_states[: task.size], None if draw.signals is None else draw.signals[: task.size])
+
+    def _store(self, source: Source) -> SampleStore:
+        name = f"samples-{source.seed}"
+        if isinstance(source, RolloutSource):
+            digest = hashlib.sha256(source.mixture.weights.tobytes())
+            for member in source.mixture.members:
+                digest.update(member.key())
+            name = f"tapes-{source.seed}-{digest.hexdigest()[:16]}"
+        if name not in self._stores:
+            finite = isinstance(source.model.states, FiniteStates) and isinstance(source, BlockSource)
+            layout = Layout.of(source.model.states, source.model.num_signals, counts=self._counts and finite)
+            fingerprint = {**self._fingerprint, "seed": source.seed}
+            self._stores[name] = SampleStore.resume(self.folder / name, fingerprint, layout)
+        return self._stores[name]

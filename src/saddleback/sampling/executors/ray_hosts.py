@@ -1,0 +1,159 @@
+"""Objects that live in actors on a Ray cluster (an extra), each beside its data, and answer questions about it.
+
+    make_i  →  actor i: object_i        call: question → actor i → answer        the data stay where they are
+
+:func:`saddleback.sampling.streamed_buffer.ray_buffer` puts the readers of a sample store there. An actor that is lost, with its process or
+its node, is started again: its object is made anew, what all were told before (``prepare``) is told again, and the question
+is asked once more. Answers depend on questions and data alone, so nobody can tell. Ray's own retries are off, so that the
+books (``num_restarts``) say how often it happened, and one that dies at every start is given up with its reason. So is one
+that finds no place: its node, with the only copy of its data, may be gone for good.
+
+Questions and answers are packed here: arrays that Ray unpacks are read-only, and its object store is no place for them.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from operator import methodcaller
+from typing import Any, NamedTuple
+
+from saddleback.errors import SaddlebackError, require
+from saddleback.sampling.executors.message_format import dumps, loads
+from saddleback.sampling.executors.ray_connection import PATIENCE, Connection
+from saddleback.sampling.executors.shipping import pack, unpack
+
+RESTARTS = 3
+"""How often in a row an actor may be lost over one question."""
+
+
+class _Fault(NamedTuple):
+    """What an object refused, in its own words."""
+
+    text: str
+
+
+class Host:
+    """The other side: makes its object at the first question, so that its faults are answers too."""
+
+    def __init__(self, packed: bytes, paths: Sequence[str]):
+        self._packed, self._object = packed, None
+        sys.path.extend(path for path in paths if path not in sys.path)
+
+    def hello(self) -> None:
+        """The actor has a place."""
+
+    def call(self, packed: bytes) -> bytes:
+        """The answer to one question, packed."""
+        try:
+            if self._object is None:
+                self._object = unpack(self._packed)()
+            return bytes(dumps(unpack(packed)(self._object)))
+        except SaddlebackError as error:
+            return bytes(dumps(_Fault(str(error))))
+
+
+class Hosts:
+    """One actor for each of ``makes``; ``options`` go to Ray, one mapping for each actor.
+
+    ``address`` names a cluster. Without it the one this program is connected to is used, or that of ``RAY_ADDRESS``, or a
+    local one is started, and shut down by :meth:`close` or the end of the program. Unless ``options`` say so actors reserve no core, or two buffers that
+    are asked in turn would keep each other out; they take the nodes in turn. One that has no place within ``patience``
+    seconds is an error; one that takes more than ``timeout`` over an answer (None: any time) is taken for lost.
+    """
+
+    def __init__(
+        self,
+        makes: Sequence[Callable[[], Any]],
+        *,
+        address: str | None = None,
+        options: Sequence[Mapping[str, Any]] | None = None,
+        patience: float = PATIENCE,
+        timeout: float | None = None,
+    ):
+        require(len(makes) >= 1, "actors", "must be at least 1", len(makes), "give a folder for each")
+        options = [{}] * len(makes) if options is None else options
+        rule = f"must be one mapping for each of the {len(makes)} actors"
+        require(len(options) == len(makes), "options", rule, len(options), "leave them out for the usual ones")
+        require(patience > 0, "patience", "must be positive", patience, "give seconds to wait for a node")
+        require(timeout is None or timeout > 0, "timeout", "must be positive", timeout, "give seconds for one answer")
+        self._packed = [pack(make) for make in makes]
+        self._options = [dict(more) for more in options]
+        self._patience, self._timeout = patience, timeout
+        self._told: list[bytes] = []
+        self.num_restarts = 0
+        self._connection = Connection("buffer", address, len(makes))
+        self._ray = self._connection.ray
+        self._actors, self._placed = list[Any](), dict[int, Any]()
+        for i in range(len(makes)):
+            self._actors.append(self._start(i))
+
+    def call(self, method: str, arguments: Mapping[int, Sequence[Any]]) -> list[Any]:
+        """What the objects answer to ``method(*arguments[i])``, in the order of ``arguments``, all at the same time."""
+        questions = {i: pack(methodcaller(method, *given)) for i, given in arguments.items()}
+        coming = {i: self._actors[i].call.remote(question) for i, question in questions.items()}
+        return [self._receive(i, reference, questions[i]) for i, reference in coming.items()]
+
+    def call_all(self, method: str, *arguments: Any) -> list[Any]:
+        """The same question to all."""
+        return self.call(method, dict.fromkeys(range(len(self._actors)), arguments))
+
+    def prepare(self, method: str, *arguments: Any) -> None:
+        """Tell all of them something that those who come later must be told too."""
+        self.call_all(method, *arguments)
+        self._told.append(pack(methodcaller(method, *arguments)))
+
+    def close(self) -> None:
+        """End the actors, and the cluster if it was started here."""
+        actors, self._actors = self._actors, []
+        if self._ray.is_initialized():
+            for actor in actors:
+                self._ray.kill(actor)
+        self._connection.release()
+
+    def _receive(self, i: int, reference: Any, question: bytes) -> Any:
+        for lost in range(RESTARTS + 1):
+            self._await_place(i)
+            try:
+                answer = loads(self._ray.get(reference, timeout=self._timeout))
+                break
+            except self._ray.exceptions.RayTaskError as error:  # our own code, or the user's features, failed there
+                text = f"an actor could not answer: {type(error.cause).__name__}: {error.cause}"
+                raise SaddlebackError(text) from error
+            except self._ray.exceptions.RayError as error:
+                if lost == RESTARTS:
+                    how = str(error).splitlines()[0]
+                    raise SaddlebackError(f"an actor was lost {lost + 1} times over one question: {how}") from error
+                self.num_restarts += 1
+                self._ray.kill(self._actors[i])  # it may only have been late
+                self._actors[i] = self._start(i)
+                reference = self._actors[i].call.remote(question)
+        if isinstance(answer, _Fault):
+            raise SaddlebackError(answer.text)
+        return answer
+
+    def _await_place(self, i: int) -> None:
+        ready, _ = self._ray.wait([self._placed[i]], timeout=self._patience)
+        if not ready:
+            problem = (
+                self._connection.homeless(self._options[i])
+                or "the nodes that could take it have no room or do not answer"
+            )
+            raise SaddlebackError(f"actor {i} found no place in the cluster within {self._patience:g} s: {problem}.")
+
+    def _start(self, i: int) -> Any:
+        options = self._options[i] or self._connection.in_turn(i)
+        remote = _remote().options(max_restarts=0, max_task_retries=0, **options)
+        actor = remote.remote(self._packed[i], sys.path)
+        self._placed[i] = actor.hello.remote()
+        for told in self._told:
+            actor.call.remote(told)
+        return actor
+
+
+@functools.cache
+def _remote() -> Any:
+    """Made once: Ray takes every new one for another kind of actor."""
+    return importlib.import_module("ray").remote(Host)

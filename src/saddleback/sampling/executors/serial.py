@@ -1,0 +1,49 @@
+"""One task after the other: in this process, or, with a timeout, in one child process that can be ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from saddleback.sampling.blocks import Result, Task
+from saddleback.sampling.executors.joblib import Joblib
+from saddleback.sampling.executors.task_book import Ledger, Progress, check_options, meter, source_of, wrapped
+
+
+class Serial:
+    """``timeout`` (seconds for one task) needs a child process; it also outlives simulators that end their process."""
+
+    workers = 1
+
+    def __init__(self, *, timeout: float | None = None, retries: int = 1, progress: Progress | None = None):
+        check_options(1, timeout, retries)
+        self._progress = progress
+        self._child = None if timeout is None else Joblib(1, timeout=timeout, retries=retries, progress=progress)
+
+    def run(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[tuple[Task, Result]]:
+        """Every task with its result, in the order given."""
+        if self._child is not None:
+            yield from self._child.run(function, tasks)
+            return
+        ledger = Ledger(function, tasks, self._progress)
+        source = source_of(function)
+        for index, task in enumerate(tasks):
+            before = meter(source)
+            try:
+                result = function(task)
+            except (Exception, SystemExit) as error:
+                ledger.fail(index, wrapped(function, task, error))
+                break
+            ledger.enter(meter(source) - before)
+            yield task, result
+        ledger.close()
+
+    def close(self) -> None:
+        """End the child, if there is one."""
+        if self._child is not None:
+            self._child.close()
+
+    def __enter__(self) -> Serial:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

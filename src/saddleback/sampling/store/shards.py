@@ -1,0 +1,155 @@
+"""Shards: ``.npy`` files of rows, each written once and checked before it is believed.
+
+A file is looked at in this order and refused at the first fault: it is there → its length → the header (version, dtype,
+shape, and shape × itemsize equal to what follows) → the SHA-256 → the contents. Nothing is allocated for it, since it is
+mapped and not read, and nothing is unpickled, since the header must name the very dtype of the layout.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import itertools
+import warnings
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from saddleback.errors import InputError
+from saddleback.files.disk import Disk, Mapped, disk_faults_named, write_whole
+from saddleback.sampling.store.layout import Layout, Rows
+from saddleback.sampling.store.manifest import MOST_SAMPLES, ROWS, SIZE, Entry, shard_name
+
+_HEADER = 1 << 14  # more than numpy reads of a header
+_PART = 1 << 18  # bytes that are hashed and written at a time
+_MAPPED = 4  # shards whose pages may be in memory at a time
+
+
+class Fault(NamedTuple):
+    """Why a shard is refused: the rule it breaks and what was found."""
+
+    rule: str
+    value: Any
+
+
+def write_shard(
+    disk: Disk, folder: Path, number: int, layout: Layout, pieces: Sequence[Rows], blocks: Sequence[Sequence[int]]
+) -> Entry:
+    """Write the rows of some blocks as shard ``number``, there to stay when this returns."""
+    digest, length = hashlib.sha256(), 0
+
+    def parts() -> Iterator[bytes]:
+        nonlocal length
+        for part in itertools.chain([_header(layout, sum(map(len, pieces)))], _joined(pieces)):
+            digest.update(part)
+            length += len(part)
+            yield part
+
+    write_whole(disk, folder / shard_name(number), parts())
+    return Entry(number, length, digest.hexdigest(), np.array(blocks, dtype=np.int64))
+
+
+def _joined(pieces: Sequence[Rows]) -> Iterator[bytes]:
+    """The bytes of all rows in parts of some size: a few system calls, and never a second shard in memory."""
+    waiting, num_bytes = [], 0
+    for piece in pieces:
+        waiting.append(piece.tobytes())
+        num_bytes += piece.nbytes
+        if num_bytes >= _PART:
+            yield b"".join(waiting)
+            waiting, num_bytes = [], 0
+    if waiting:
+        yield b"".join(waiting)
+
+
+def shard_fault(disk: Disk, folder: Path, layout: Layout, entry: Entry, *, contents: bool = True) -> Fault | None:
+    """What is wrong with a shard; ``contents`` reads all of it, or else sizes and header must do."""
+    try:
+        data = disk.map(folder / entry.name)
+    except FileNotFoundError:
+        return Fault("must be there, since the manifest names it", "no such file")
+    if len(data) != entry.num_bytes:
+        return Fault(f"must have the {entry.num_bytes:,} bytes that the manifest says", f"{len(data):,}")
+    rows = _rows_in(data, layout)
+    if isinstance(rows, Fault):
+        return rows
+    starts = entry.starts
+    if len(rows) != starts[-1]:
+        return Fault(f"must have the {starts[-1]:,} rows that the manifest says", f"{len(rows):,}")
+    if not contents:
+        return None
+    digest = hashlib.sha256(data).hexdigest()
+    if digest != entry.sha256:
+        return Fault(f"must be unchanged, with the SHA-256 {entry.sha256[:12]}… of the manifest", f"{digest[:12]}…")
+    wrong = layout.fault(rows)
+    if wrong:
+        return Fault(f"must hold {wrong[0]}", wrong[1])
+    if layout.kind == "counts":
+        falls = rows["next_state"][1:] <= rows["next_state"][:-1]  # unsigned: differences would wrap around
+        falls[starts[1:-1] - 1] = False  # where a block ends
+        for i in np.flatnonzero(falls)[:1]:
+            return Fault("must hold each next state of a block once, ascending", rows["next_state"][i + 1])
+        n = np.minimum(rows["count"], MOST_SAMPLES + 1)  # so that sums of forged counts cannot wrap around
+        counted = np.add.reduceat(n, starts[:-1])
+    else:
+        counted = entry.blocks[:, ROWS]
+    for i in np.flatnonzero(counted != entry.blocks[:, SIZE])[:1]:
+        return Fault(f"must hold the {entry.blocks[i, SIZE]:,} samples of its block {i}", f"{counted[i]:,}")
+    return None
+
+
+class ShardReader:
+    """Rows of shards that were checked before; the last few stay mapped."""
+
+    def __init__(self, disk: Disk, folder: Path, layout: Layout):
+        self._disk, self._folder, self._layout = disk, folder, layout
+        self._mapped: OrderedDict[int, Rows] = OrderedDict()
+
+    def rows(self, shard: int, start: int, count: int) -> Rows:
+        """``count`` rows from ``start`` on, in place: do not keep them."""
+        if shard not in self._mapped:
+            path = self._folder / shard_name(shard)
+            with disk_faults_named(path, "check the disk, and open the store again"):
+                found = _rows_in(self._disk.map(path), self._layout)
+            if isinstance(found, Fault):
+                raise InputError(str(path), found.rule, found.value, "open the store again")
+            self._mapped[shard] = found
+            if len(self._mapped) > _MAPPED:
+                self._mapped.popitem(last=False)
+        self._mapped.move_to_end(shard)
+        rows = self._mapped[shard][start : start + count]
+        assert len(rows) == count
+        return rows
+
+    def forget(self) -> None:
+        """Let go of the mapped files."""
+        self._mapped.clear()
+
+
+def _header(layout: Layout, num_rows: int) -> bytes:
+    stream = io.BytesIO()
+    descr = np.lib.format.dtype_to_descr(layout.dtype)
+    np.lib.format.write_array_header_1_0(stream, {"descr": descr, "fortran_order": False, "shape": (num_rows,)})
+    return stream.getvalue()
+
+
+def _rows_in(data: Mapped, layout: Layout) -> Rows | Fault:
+    """The rows of a mapped shard, without reading them."""
+    stream = io.BytesIO(data[:_HEADER])
+    try:
+        with warnings.catch_warnings(action="error"):  # numpy warns about headers of Python 2
+            version = np.lib.format.read_magic(stream)
+            if version != (1, 0):
+                return Fault("must be an array file of version 1.0", version)
+            shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+    except Exception as error:  # a malformed header can raise nearly anything
+        return Fault("must begin with the header of an array file", str(error) or repr(error))
+    if dtype != layout.dtype or dtype.hasobject:
+        return Fault(f"must have rows of type {layout.dtype}", dtype)
+    offset = stream.tell()
+    if len(shape) != 1 or shape[0] < 1 or offset + shape[0] * dtype.itemsize != len(data):
+        return Fault(f"must hold the bytes of its shape {shape}", f"{len(data) - offset:,} bytes")
+    return np.frombuffer(data, dtype=layout.dtype, offset=offset)

@@ -1,0 +1,298 @@
+"""§3, a buffer larger than memory: the samples stay in their store, and what is asked about them goes to where they lie.
+
+    expect(t, V) = P̂_t V,   average(V) = P̂ V,      V a MaxDifference, SoftDifference or PolicyValue: a few numbers
+
+Every call is one pass over the samples of a batch, or over all, in bounded memory (:mod:`saddleback.sampling.store.windows`): here,
+from one folder, or by actors that each read their own (:mod:`saddleback.sampling.executors.ray_hosts`), with the same bits at one
+BLAS thread. The pairs are divided into lots, whose bounds follow from the counts; answers are put together in their order.
+
+No support is held: ``support`` is empty, the only array over it that :meth:`StreamedBuffer.expect` takes is V̂⁰ = 0, and
+``at_support(V)`` is V at the samples, wherever they are, of which means, means of squares and limits can be had.
+
+Finite states need no second reading: their counts, |C| × S for each batch, are all there is to know, and an ordinary buffer
+holds them (:func:`saddleback.solving.prepare_from_store.counted_buffer`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from saddleback.designs.design import Design
+from saddleback.errors import InputError, require
+from saddleback.problem.cmdp import CMDP
+from saddleback.problem.spaces import Array, Features
+from saddleback.sampling.batches import ConsecutiveBatches, Parts
+from saddleback.sampling.buffer import COMPILED_PRODUCTS, ROUNDING, Buffer, Samples, Value
+from saddleback.sampling.store.sample_store import SampleStore
+from saddleback.sampling.store.windows import Answer, Ask, Contents, Plan, Reader
+from saddleback.sampling.value_functions import Parametric
+
+if TYPE_CHECKING:
+    from saddleback.sampling.executors.ray_hosts import Hosts
+
+MEMORY = 256 << 20
+"""Bytes that the windows of a buffer may take, with what evaluating φ on one of them takes for a moment."""
+
+NUM_LOTS = 8
+"""Lots of a buffer: the most actors that can share it, and how many windows an answer looks into."""
+
+Asking = Callable[[Ask], list[Answer]]
+"""The answers of all lots, in their order."""
+
+
+class Moments(NamedTuple):
+    """P̂V and P̂V² ``(c,)`` or ``(c, k)``, and the least and the greatest V at any sample, ``(k,)`` or a number."""
+
+    mean: Array
+    square: Array
+    low: Array
+    high: Array
+
+
+@dataclass(frozen=True, eq=False)
+class AtSamples:
+    """V at every sample, wherever it is: what takes the place of an array over the support."""
+
+    value: Parametric
+    asking: Asking = field(repr=False)
+
+    @cached_property
+    def moments(self) -> Moments:
+        """One pass, made once."""
+        mean, square, low, high = (
+            np.concatenate(x) for x in zip(*self.asking(Ask("moments", self.value)), strict=True)
+        )
+        return Moments(mean, square, low.min(axis=0), high.max(axis=0))
+
+    def min(self, axis: int) -> Array:
+        """The least V of each column."""
+        return self.moments.low
+
+    def max(self, axis: int) -> Array:
+        """The greatest V of each column."""
+        return self.moments.high
+
+
+class StreamedBuffer(Buffer):
+    """A buffer to every solver and evaluator that asks for means; made by :func:`streamed_buffer` or :func:`ray_buffer`.
+
+    It is a :class:`~saddleback.sampling.buffer.Buffer` without samples, whose sizes and signals are the same and whose means come
+    from ``asking``.
+    """
+
+    asking: Asking
+    hosts: Hosts | None = None
+
+    def expect(self, t: int, value: Value) -> Array:
+        """P̂_t V on the coreset, ``(c,)`` or ``(c, k)``."""
+        require(0 <= t < self.num_batches, "t", f"must lie in 0 … {self.num_batches - 1}", t, "number batches from 0")
+        if isinstance(value, np.ndarray):  # an array over the support, which is empty: V̂⁰ = 0
+            self._checked(value)
+            return np.zeros((self.design.size, *value.shape[1:]))
+        return self._means(Ask("expect", value, t))
+
+    def average(self, value: Value | AtSamples) -> Array:
+        """P̂ V over all batches, ``(c,)`` or ``(c, k)``."""
+        if isinstance(value, np.ndarray):
+            raise _not_held("an array over the support", "give a value function by its parameters")
+        if isinstance(value, AtSamples):
+            return value.moments.mean
+        return self._means(Ask("average", value))
+
+    def moments(self, V: Array | AtSamples) -> tuple[Array, Array]:
+        """Mean and variance of V at the next states of every pair; V is what :meth:`at_support` gave."""
+        if not isinstance(V, AtSamples):
+            raise _not_held("an array over the support", "give a value function by its parameters")
+        seen = V.moments
+        variance = seen.square - seen.mean**2
+        largest = np.maximum(np.abs(seen.low), np.abs(seen.high))
+        return seen.mean, np.where(variance > ROUNDING * largest**2, variance, 0.0)
+
+    def at_support(self, value: Value) -> Any:
+        """V at the samples, as something of which ``average`` takes the mean and the mean of the squares."""
+        if isinstance(value, np.ndarray):
+            raise _not_held("an array over the support", "give a value function by its parameters")
+        return AtSamples(value, self.asking)
+
+    def empirical_model(self) -> scipy.sparse.csr_array:
+        """Refused: it is as large as the samples."""
+        raise _not_held("the estimated model", "use oracles that ask for means: plug-in, ls-mdvi, ls-pe, lstd")
+
+    def samples(self) -> Samples:
+        """Refused."""
+        raise _not_held("the samples", "draw into the store, and make the buffer anew")
+
+    def close(self) -> None:
+        """Let go of the actors, if there are any."""
+        if self.hosts is not None:
+            self.hosts.close()
+
+    def __enter__(self) -> StreamedBuffer:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _means(self, ask: Ask) -> Array:
+        return np.concatenate([means for (means,) in self.asking(ask)])
+
+
+def _not_held(what: str, remedy: str) -> InputError:
+    return InputError("buffer", f"must be in memory for {what}", "one whose samples stay in their store", remedy)
+
+
+def streamed_buffer(
+    store: SampleStore | str | os.PathLike[str],
+    stream: int,
+    problem: CMDP,
+    design: Design,
+    num_batches: int = 1,
+    *,
+    memory: int = MEMORY,
+    num_lots: int = NUM_LOTS,
+) -> StreamedBuffer:
+    """The samples of one stream of a store, read when they are asked for, in about ``memory`` bytes.
+
+    A store that is given as a folder is opened for reading, and every shard compared with its SHA-256 first.
+    """
+    reader = Reader(_folder(store, stream), problem.features, design.size, stream, not isinstance(store, SampleStore))
+    contents = reader.describe()
+    plan = plan_for(problem, design, contents.held[None], stream, num_batches, memory, num_lots)
+    reader.begin(plan)
+    return _buffer(problem, design, plan, contents, partial(reader.answer, range(len(plan.lots))))
+
+
+def ray_buffer(
+    folders: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    stream: int,
+    problem: CMDP,
+    design: Design,
+    num_batches: int = 1,
+    *,
+    actors: int | None = None,
+    address: str | None = None,
+    options: Sequence[dict[str, Any]] | None = None,
+    memory: int = MEMORY,
+    num_lots: int = NUM_LOTS,
+    hashes: bool = True,
+    **limits: float,
+) -> StreamedBuffer:
+    """The same by actors on a Ray cluster, each of which reads its own lots; the driver holds |C| numbers a column.
+
+    ``folders`` is one that every node sees, read by ``actors`` of them, or one for each actor, on its node's own disk, with
+    all samples of some pairs; ``options`` (one for each actor) say where it is to be, such as
+    ``{"resources": {"disk-3": 1}}``. An actor that is lost is started again and opens its folder anew; ``limits`` are
+    ``patience``, the seconds it has to find a place, and ``timeout``, those it has for one answer, opening its folder
+    included (None: any). Close the buffer, or use it in a ``with`` block: actors, and a cluster that was started for them,
+    go with it.
+    """
+    from saddleback.sampling.executors.ray_hosts import Hosts  # Ray is an extra
+
+    places = [folders] * (actors or 2) if isinstance(folders, str | os.PathLike) else list(folders)
+    makes = [partial(Reader, os.fspath(p), problem.features, design.size, stream, hashes) for p in places]
+    hosts = Hosts(makes, address=address, options=options, **limits)
+    try:
+        found = hosts.call_all("describe")
+        held, num_blocks = (np.array([getattr(x, name) for x in found]) for name in ("held", "num_blocks"))
+        plan = plan_for(problem, design, held, stream, num_batches, memory, num_lots)
+        hosts.prepare("begin", plan)
+        every = Contents(held.max(axis=0), num_blocks.max(axis=0), found[0].layout)
+        buffer = _buffer(problem, design, plan, every, _shared(hosts, plan, held))
+    except BaseException:
+        hosts.close()
+        raise
+    buffer.hosts = hosts
+    return buffer
+
+
+def _folder(store: SampleStore | str | os.PathLike[str], stream: int) -> str | os.PathLike[str]:
+    if not isinstance(store, SampleStore):
+        return store
+    next(store.rows(stream), None)  # the first block comes after a flush
+    return store.folder
+
+
+def _shared(hosts: Hosts, plan: Plan, held: NDArray[np.int64]) -> Asking:
+    """Every lot to the least laden of the actors that hold all of it."""
+    n, load, own = held.max(axis=0), np.zeros(len(held)), [list[int]() for _ in held]
+    for lot, (first, last) in enumerate(plan.lots):
+        able = np.flatnonzero((held == n)[:, first:last].all(axis=1))
+        best = int(able[np.argmin(load[able])])
+        own[best].append(lot)
+        load[best] += plan.sizes[first:last].sum()
+    busy = [i for i, lots in enumerate(own) if lots]
+
+    def asking(ask: Ask) -> list[Answer]:
+        answers: dict[int, Answer] = {}
+        for i, found in zip(busy, hosts.call("answer", {i: (own[i], ask) for i in busy}), strict=True):
+            answers.update(zip(own[i], found, strict=True))
+        return [answers[lot] for lot in range(len(plan.lots))]
+
+    return asking
+
+
+def plan_for(
+    problem: CMDP,
+    design: Design,
+    held: NDArray[np.int64],
+    stream: int,
+    num_batches: int,
+    memory: int,
+    num_lots: int,
+) -> Plan:
+    """Lots and windows for samples ``held`` ``(readers, c)``; a pair is read by one who has all there are of it."""
+    n, T = held.max(axis=0), num_batches
+    for pair in np.flatnonzero(n == 0)[:1]:
+        rule = f"must have samples of each of the {design.size} pairs"
+        raise InputError("store", rule, f"none of pair {pair}", "draw the missing blocks first")
+    rule = f"must leave at least one of the {n.min()} samples per pair in every batch"
+    require(1 <= T <= n.min(), "num_batches", rule, T, "use fewer batches or more samples")
+    require(num_lots >= 1, "num_lots", "must be at least 1", num_lots, f"use {NUM_LOTS}")
+    before = np.cumsum(n) - n
+    lot_of = before * num_lots // n.sum()  # which lot each pair begins in
+    holders = (held == n).T
+    new = (np.diff(lot_of) > 0) | np.any(holders[1:] != holders[:-1], axis=1)
+    edges = [0, *(np.flatnonzero(new) + 1).tolist(), design.size]
+    row, total = _row_entries(problem.features), int((n // T).sum()) * T
+    compiled = 2 * total * row >= COMPILED_PRODUCTS and not (problem.features is None or problem.features.direct)
+    window = max(1, memory // (2 * num_lots * 8 * row))
+    return Plan(stream, n // T, T, tuple(pairwise(edges)), window, compiled)
+
+
+def _row_entries(features: Features | None) -> int:
+    """Numbers that φ takes at one state."""
+    if features is None:
+        raise InputError("features", "must be given for a streamed buffer", None, "give the problem features")
+    return features.dim if features.direct else features.num_actions * features.dim
+
+
+def _buffer(
+    problem: CMDP,
+    design: Design,
+    plan: Plan,
+    contents: Contents,
+    asking: Asking,
+) -> StreamedBuffer:
+    held, layout = contents.held, contents.layout
+    means = variances = None
+    if layout.num_signals:  # as a buffer in memory has them, sums in the same order
+        parts = zip(*asking(Ask("signals", base=problem.base)), strict=True)
+        sums, squares = (np.concatenate(x) / held[:, None] for x in parts)
+        means, variances = sums + problem.base, np.maximum(squares - sums**2, 0.0)
+    T, M = plan.num_batches, plan.sizes
+    unused, empty = int(held.sum() - T * M.sum()), np.empty((0, layout.dim))
+    batches = ConsecutiveBatches(T, Parts(M))
+    buffer = StreamedBuffer(
+        design, problem.features, batches, M, empty, means, unused, plan.compiled, variances, contents.num_blocks
+    )
+    buffer.asking = asking
+    return buffer

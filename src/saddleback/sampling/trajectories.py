@@ -1,0 +1,152 @@
+"""Rollouts as samples: what the simulator answered, chunk by chunk, from which everything else can be computed again.
+
+A chunk is up to 1,024 rollouts that advance together. Two random streams belong to it: one for the choices (member, start,
+action, the coin that stops a rollout), one for the simulator. So the simulator's answers, put end to end, are a *tape*: with
+the choices drawn again from their stream, a tape can be played as often as one likes, and no simulator is needed. A tape is
+what is paid for, sent between processes and kept on disk; values, baselines and other sums are computed when it is played.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saddleback.errors import SimulatorError
+from saddleback.problem.cmdp import CMDP
+from saddleback.problem.policies import MixturePolicy
+from saddleback.problem.spaces import Actions, States
+from saddleback.sampling.blocks import Block
+from saddleback.simulators.generative_model import Draw, GenerativeModel, generator
+
+ALPHA = 0.5  # the coin's chance of going on is γ^α
+CAP = 1e-6  # γ^L: what is left of the value where a rollout is stopped in any case
+CHUNK = 1024
+"""Rollouts of one tape."""
+
+Answer = Callable[[States, Actions], Draw]
+Key = tuple[int, int, int, int]
+
+
+class Transition(NamedTuple):
+    """One step of the rollouts of a chunk that still run: which they are, their pairs, what came of it, and γ^t/p_t."""
+
+    running: NDArray[np.int64]
+    states: States
+    actions: Actions
+    drawn: Draw
+    weight: float
+
+
+class Cast(NamedTuple):
+    """Member and start of every rollout of a chunk, as positions among the mixture's members and the start states."""
+
+    members: NDArray[np.int64]
+    starts: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class RolloutSource:
+    """All that is needed to draw a tape. Tasks are blocks: stream, group (in the place of the pair), chunk, rollouts."""
+
+    model: GenerativeModel
+    problem: CMDP
+    mixture: MixturePolicy
+    seed: int
+
+    def draw(self, chunk: Block) -> Draw:
+        """The tape of one chunk, drawn from the simulator."""
+        key = self.key(chunk)
+        rng = generator(*key[:3], 2 * chunk.block + 1)
+        _, steps = self._play(chunk, lambda states, actions: self.model.sample(states, actions, rng, key))
+        drawn = [step.drawn for step in steps]
+        signals = (
+            None if drawn[0].signals is None else np.concatenate([d.signals for d in drawn if d.signals is not None])
+        )
+        return Draw(np.concatenate([d.next_states for d in drawn]), signals)
+
+    def play(self, chunk: Block, tape: Draw) -> tuple[Cast, Iterator[Transition]]:
+        """The chunk's rollouts as they were drawn, step by step."""
+        position = 0
+
+        def answer(states: States, actions: Actions) -> Draw:
+            nonlocal position
+            part = slice(position, position + len(states))
+            position = part.stop
+            return Draw(tape.next_states[part], None if tape.signals is None else tape.signals[part])
+
+        return self._play(chunk, answer)
+
+    def key(self, chunk: Block) -> tuple[int, int, int, int]:
+        """(seed, stream, group, chunk)."""
+        return (self.seed, chunk.stream, chunk.pair, chunk.block)
+
+    def fault(self, chunk: Block, problem: str, index: int = 0) -> SimulatorError:
+        """The error that says what the simulator did when this chunk was drawn, wherever that was."""
+        first = self.problem.start.states[0]
+        return SimulatorError(f"{problem}, in a rollout", state=first, action="-", key=self.key(chunk), index=index)
+
+    def account(self, num_queries: int) -> None:
+        """Put calls made for this source elsewhere on its meter (negative: take off calls that are counted apart)."""
+        self.model.num_queries += num_queries
+
+    def _play(self, chunk: Block, answer: Answer) -> tuple[Cast, Iterator[Transition]]:
+        start, weights, n = self.problem.start, self.mixture.weights, chunk.size
+        rng = generator(*self.key(chunk)[:3], 2 * chunk.block)
+        members = rng.choice(len(weights), size=n, p=weights)
+        starts = rng.choice(len(start.weights), size=n, p=start.weights)
+        return Cast(members, starts), self._steps(self.key(chunk), members, start.states[starts], answer, rng)
+
+    def _steps(
+        self, key: Key, members: NDArray[np.int64], states: States, answer: Answer, rng: np.random.Generator
+    ) -> Iterator[Transition]:
+        gamma, kappa = self.problem.gamma, self.problem.gamma**ALPHA
+        running, weight = np.arange(len(members)), 1.0
+        for _ in range(longest(gamma)):
+            actions = act(self.mixture, members[running], states, rng)
+            drawn = answer(states, actions)
+            self._check(drawn, states, actions, key)
+            yield Transition(running, states, actions, drawn, weight)
+            go_on = rng.random(len(running)) < kappa
+            if not np.any(go_on):
+                break
+            running, states = running[go_on], drawn.next_states[go_on]
+            weight *= gamma / kappa
+
+    def _check(self, drawn: Draw, states: States, actions: Actions, key: Key) -> None:
+        if drawn.signals is not None:
+            for column in np.flatnonzero(self.problem.observed):
+                self.problem.signals[column].check(drawn.signals[:, column], states, actions, key)
+
+
+def act(mixture: MixturePolicy, member: NDArray[np.int64], states: States, rng: np.random.Generator) -> Actions:
+    """The actions of rollouts that follow different members."""
+    if len(mixture.members) == 1:
+        return mixture.members[0].act(states, rng)
+    actions = np.empty(len(states), dtype=np.int64)
+    for k, policy in enumerate(mixture.members):
+        mine = member == k
+        if np.any(mine):
+            actions[mine] = policy.act(states[mine], rng)
+    return actions
+
+
+def longest(gamma: float) -> int:
+    """L, the number of steps after which every rollout is stopped."""
+    return 1 if gamma <= CAP else math.ceil(math.log(CAP) / math.log(gamma))
+
+
+def steps_per_rollout(gamma: float) -> float:
+    """The expected number of simulator calls of one rollout."""
+    kappa, L = gamma**ALPHA, longest(gamma)
+    return float((1 - kappa**L) / (1 - kappa)) if gamma > 0 else 1.0
+
+
+def chunks_for(stream: int, group: int, num_rollouts: int) -> list[Block]:
+    """The tasks that make up so many rollouts."""
+    firsts = range(0, num_rollouts, CHUNK)
+    return [Block(int(stream), group, i, min(CHUNK, num_rollouts - first)) for i, first in enumerate(firsts)]

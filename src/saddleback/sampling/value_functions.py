@@ -1,0 +1,207 @@
+"""§3, value functions at the buffer: a few numbers each, evaluated at the next states by whoever holds those.
+
+    MaxDifference(θ_sum, θ_previous)          V = max_a⟨φ,θ_sum⟩ − max_a⟨φ,θ_previous⟩                          LS-MDVI
+    SoftDifference(θ_sum, θ_previous, α, β)   V = (1/β) lse_a(β⟨φ,θ_sum⟩) − (α/β) lse_a(β⟨φ,θ_previous⟩)        mirror descent
+    PolicyValue(π, ω)                         V = π⟨φ,ω⟩                                                       LS-PE
+
+Parameters are ``(d,)`` or ``(d, k)``, k value functions in one read. :class:`Support` evaluates them at the distinct next
+states of a buffer, or at some of them. It keeps φ of all of them where that fits into memory, remembers the last maximum
+(in a run θ_previous was θ_sum one step ago) and the last policy, and uses compiled code where there is much to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saddleback.errors import InputError
+from saddleback.problem.policies import Policy, maximum_over_actions, soft_maximum
+from saddleback.problem.spaces import Array, Features, States
+from saddleback.sampling.batches import Parts
+
+_FEATURE_BYTES = 1 << 30  # φ of the support is kept when it fits in this much, else evaluated when needed,
+_PIECE = 1 << 23  # so many entries at a time (64 MB)
+
+
+class MaxDifference(NamedTuple):
+    """V(s) = max_a⟨φ(s,a), θ_sum⟩ − max_a⟨φ(s,a), θ_previous⟩."""
+
+    theta_sum: Array
+    theta_previous: Array
+
+
+class SoftDifference(NamedTuple):
+    """V(s) = (1/β) lse_a(β⟨φ,θ_sum⟩) − (α/β) lse_a(β⟨φ,θ_previous⟩)."""
+
+    theta_sum: Array
+    theta_previous: Array
+    alpha: float
+    beta: float
+
+
+class PolicyValue(NamedTuple):
+    """V(s) = Σ_a π(a|s) ⟨φ(s,a), ω⟩."""
+
+    policy: Policy
+    omega: Array
+
+
+Parametric = MaxDifference | SoftDifference | PolicyValue
+
+
+@dataclass
+class Support:
+    """The distinct next states of a buffer, and φ on them; ``compiled`` says how maxima are taken."""
+
+    states: States
+    features: Features | None
+    compiled: bool = False
+    _phi: Array | None = field(init=False, default=None)
+    _held: Features | None = field(init=False, default=None)
+    _positions: States | None = field(init=False, default=None)
+    _last_maximum: tuple[Array, float | None, Array] | None = field(init=False, default=None)
+    _last_policy: tuple[Policy, Array] | None = field(init=False, default=None)
+
+    def values(self, value: Parametric, *, once: bool = False) -> Array:
+        """V at every state, ``(n,)`` or ``(n, k)``; ``once``: the policy will hardly be asked about again."""
+        if isinstance(value, PolicyValue):
+            if once and not self.keeps(value.policy):
+                features, policy = self._features(), value.policy
+                found = [policy.mean_features(features, states) @ value.omega for states in self._pieces_of_states()]
+                return np.asarray(np.concatenate(found))
+            return np.asarray(self.mean_features(value.policy) @ value.omega)
+        beta, alpha = _softness(value)
+        low: Array | None = None  # a zero θ_previous, as in burn-in and plug-in value iteration, is not evaluated
+        last = self._last_maximum
+        if last is not None and last[0] is value.theta_previous and last[1] == beta:
+            low = last[2]
+        elif beta is not None or value.theta_previous.any():
+            low = self._in_pieces(self._places()[1], lambda x, phi: self._maximum(value.theta_previous, beta, x, phi))
+        high = self._in_pieces(self._places()[1], lambda x, phi: self._maximum(value.theta_sum, beta, x, phi))
+        self._last_maximum = (value.theta_sum, beta, high)
+        return high if low is None else high - low if beta is None else high - alpha * low
+
+    def means_at(self, rows: NDArray[Any] | slice, parts: Parts, value: Parametric) -> Array:
+        """Each pair's mean of V over one batch, with V evaluated at the states ``rows`` of the batch alone."""
+        all_phi = self._all_phi()
+        if isinstance(value, MaxDifference) and self.compiled and all_phi is not None:
+            return _compiled_means(all_phi, rows, parts, value)
+        if isinstance(value, PolicyValue):
+            return parts.means(value.policy.mean_features(self._features(), self.states[rows]) @ value.omega)
+        states, phi = self._places()[1][rows], None if all_phi is None else all_phi[rows]
+        beta, alpha = _softness(value)
+        high = self._maximum(value.theta_sum, beta, states, phi)
+        return parts.means(high - alpha * self._maximum(value.theta_previous, beta, states, phi))
+
+    def mean_features(self, policy: Policy) -> Array:
+        """Σ_a π(a|s) φ(s,a) at every state, ``(n, d)``."""
+        if self._last_policy is None or self._last_policy[0] is not policy:
+            features = self._features()
+            self._last_policy = (
+                policy,
+                self._in_pieces(self.states, lambda states, _: policy.mean_features(features, states)),
+            )
+        return self._last_policy[1]
+
+    @property
+    def dim(self) -> int:
+        """d."""
+        return self._features().dim
+
+    def keeps(self, policy: Policy) -> bool:
+        """Whether φ of the policy at every state is kept, or may be without much memory."""
+        last = self._last_policy
+        return len(self.states) * self._features().dim <= _PIECE or (last is not None and last[0] is policy)
+
+    def features_in_pieces(self, policy: Policy) -> Iterator[tuple[int, Array]]:
+        """Where each piece of the states begins, and Σ_a π(a|s) φ(s,a) on it."""
+        first = 0
+        for states in self._pieces_of_states():
+            yield first, policy.mean_features(self._features(), states)
+            first += len(states)
+
+    def _pieces_of_states(self) -> Iterator[States]:
+        step = max(1, _PIECE // self._features().dim)
+        for first in range(0, len(self.states), step):
+            yield self.states[first : first + step]
+
+    def _maximum(self, theta: Array, beta: float | None, states: States, phi: Array | None) -> Array:
+        """max_a⟨φ,θ⟩, or its soft form with ``beta``; ``phi`` is φ at ``states``, ``(n, A, d)``, where it is kept.
+
+        ``states`` are positions where the features are held.
+        """
+        features = self._places()[0]
+        if phi is None:
+            return (
+                features.maximum(states, theta) if beta is None else soft_maximum(features.values(states, theta), beta)
+            )
+        if beta is None and self.compiled:
+            from saddleback.sampling.kernels.maximum import fused_maximum
+
+            return fused_maximum(phi, theta)
+        n, A, d = phi.shape
+        Q = (phi.reshape(n * A, d) @ theta).reshape(n, A, *theta.shape[1:])
+        return maximum_over_actions(Q) if beta is None else soft_maximum(Q, beta)
+
+    def _places(self) -> tuple[Features, States]:
+        """The features and all states as they know them: positions where they can hold what they need of these states."""
+        features, n = self._features(), len(self.states)
+        if not hasattr(features, "held") or n * features.dim * 8 > _FEATURE_BYTES * features.num_actions:
+            return features, self.states
+        if self._held is None:
+            self._held = features.held(self.states)
+            self._positions = np.arange(n)
+        assert self._positions is not None
+        return self._held, self._positions
+
+    def _in_pieces(self, places: States, function: Callable[[States, Array | None], Array]) -> Array:
+        """``function(places, φ)`` over all states: at once where φ is kept or not needed, else piece by piece."""
+        features, phi, n = self._features(), self._all_phi(), len(self.states)
+        whole = (
+            phi is not None or features.direct or places is not self.states
+        )  # held features take pieces by themselves
+        step = n if whole else max(1, _PIECE // (features.num_actions * features.dim))
+        if step >= n:
+            return function(places, phi)
+        return np.concatenate([function(places[i : i + step], None) for i in range(0, n, step)])
+
+    def _all_phi(self) -> Array | None:
+        """φ on all states, ``(n, A, d)``, or None where an argmax oracle is the way or it would not fit."""
+        features = self._features()
+        large = len(self.states) * features.num_actions * features.dim * 8 > _FEATURE_BYTES
+        if features.direct or large or hasattr(features, "held"):
+            return None
+        if self._phi is None:
+            self._phi = np.ascontiguousarray(features.all(self.states))
+        return self._phi
+
+    def _features(self) -> Features:
+        if self.features is None:
+            raise InputError(
+                "features", "must be given for a least-squares oracle", None, "use a tabular oracle instead"
+            )
+        return self.features
+
+
+def _softness(value: MaxDifference | SoftDifference) -> tuple[float | None, float]:
+    """(β, α); a plain maximum has no β."""
+    return (value.beta, value.alpha) if isinstance(value, SoftDifference) else (None, 1.0)
+
+
+def _compiled_means(phi: Array, rows: NDArray[Any] | slice, parts: Parts, value: MaxDifference) -> Array:
+    """All θ's of both maxima in one read of the batch."""
+    from saddleback.sampling.kernels.maximum import fused_maximum, gathered_maximum_means
+
+    high = value.theta_sum.reshape(phi.shape[2], -1)
+    k = high.shape[1]
+    low = np.broadcast_to(value.theta_previous.reshape(len(high), -1), high.shape)
+    thetas = np.hstack([high, low])
+    if isinstance(rows, slice):
+        means = parts.means(fused_maximum(phi[rows], thetas))
+    else:
+        means = gathered_maximum_means(phi, rows, parts.offsets, thetas)
+    return (means[:, :k] - means[:, k:]).reshape(-1, *value.theta_sum.shape[1:])

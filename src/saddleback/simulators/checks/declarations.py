@@ -1,0 +1,94 @@
+"""What a problem declares, against itself: thresholds, rewards and constraints. No simulator call is made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from saddleback.problem.spaces import Actions, Array, States
+from saddleback.simulators.checks.probe import Probe
+
+_PAIRS = 1000
+
+
+def check_thresholds(probe: Probe) -> None:
+    """A threshold outside what the declared range allows is a mistake of units or of sense."""
+    problem = probe.problem
+    H = problem.horizon
+    for c, b, signal in zip(problem.constraints, problem.user_thresholds(), problem.signals[1:], strict=True):
+        low, high = signal.low * H, signal.high * H
+        said = f"{c.name} {c.sense} {c.threshold:g} ({c.units}: a discounted total of {b:g}, or {b / H:g} a step)"
+        possible = f"its range [{signal.low:g}, {signal.high:g}] allows totals from {low:g} to {high:g}"
+        slack = 1e-9 * (high - low)
+        never = b < low - slack if c.sense == "<=" else b > high + slack
+        always = b > high - slack if c.sense == "<=" else b < low + slack
+        remedy = "check the sense, and whether the threshold is per step or a discounted total"
+        if never:
+            probe.add(f"threshold of {c.name}", f"no policy can meet {said}, since {possible}; {remedy}")
+        elif always:
+            probe.add(f"threshold of {c.name}", f"every policy meets {said}, since {possible}; {remedy}", warn=True)
+
+
+def check_signals(probe: Probe) -> None:
+    """Known rewards and constraints: shape, dtype, finiteness, range, and rows that do not depend on one another."""
+    states, actions = probe.pairs(_PAIRS, 4)
+    for signal in probe.problem.signals:
+        if callable(signal.values):  # arrays were checked when the problem was made
+            x = called(probe, signal.name, signal.values, states, actions)
+            if x is None:
+                continue
+            slack = 1e-9 * (signal.high - signal.low)
+            bad = np.flatnonzero(~np.isfinite(x) | (x < signal.low - slack) | (x > signal.high + slack))
+            if bad.size:
+                i = bad[0]
+                rule = f"must be finite and within its declared range [{signal.low:g}, {signal.high:g}]"
+                remedy = "declare the true range, since every bound depends on it, or mend the function"
+                probe.add(signal.name, f"{signal.name} {rule}, got {x[i]:g}; {remedy}", states[i], actions[i])
+
+
+def called(
+    probe: Probe, name: str, function: Any, states: States, actions: Actions, shape: tuple[int, ...] = ()
+) -> Array | None:
+    """What a user's function of pairs gives, float64 ``(n, *shape)``; None where it is not that, which is noted."""
+    given, asked, n = states.copy(), actions.copy(), len(states)
+    try:
+        x = np.asarray(function(given, asked))
+    except Exception as error:  # the user's code: anything can happen
+        if "must" in str(error):  # our own, which says it all
+            probe.add(name, str(error).rstrip("."))
+        else:
+            text = f"{name} raised {type(error).__name__}: {error}; it must answer for every state and action"
+            probe.add(name, text, *_culprit(function, states, actions))
+        return None
+    if x.shape != (n, *shape):
+        text = (
+            f"{name} must give an array {(n, *shape)} for {n} pairs, got {x.shape}; vectorise it, or mend its dimension"
+        )
+        probe.add(name, text, states[0], actions[0])
+        return None
+    if x.dtype.kind not in "iub" and x.dtype != np.float64:
+        probe.add(name, f"{name} must be float64, got {x.dtype}; convert it where it is made", states[0], actions[0])
+        return None
+    if not (np.array_equal(given, states) and np.array_equal(asked, actions)):
+        probe.add(name, f"{name} changes the states or actions it is given; work on a copy", states[0], actions[0])
+    for i in np.unique(np.linspace(0, n - 1, 8).astype(int)):
+        alone = np.asarray(function(states[i : i + 1].copy(), actions[i : i + 1].copy()))
+        if alone.shape != (1, *shape) or not np.allclose(alone[0], x[i], rtol=1e-9, atol=1e-12, equal_nan=True):
+            text = (
+                f"{name} must be a function of each pair by itself, got {x[i]} among {n} pairs and {alone.tolist()} "
+                "alone; do not mix rows"
+            )
+            probe.add(name, text, states[i], actions[i])
+            return None
+    return x.astype(np.float64)
+
+
+def _culprit(function: Any, states: States, actions: Actions) -> tuple[Any, Any]:
+    """The first pair at which a function raises by itself, as far as that can be told."""
+    for i in range(len(states)):
+        try:
+            function(states[i : i + 1].copy(), actions[i : i + 1].copy())
+        except Exception:
+            return states[i], actions[i]
+    return states[0], actions[0]

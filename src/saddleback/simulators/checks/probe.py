@@ -1,0 +1,162 @@
+"""A simulator under examination: every call is counted, timed and screened, whichever check makes it.
+
+Screened in every call: what :class:`~saddleback.simulators.generative_model.GenerativeModel` refuses; observed signals outside their declared
+ranges; inputs that were changed (the simulator gets copies); an array that is the one returned before, so that an earlier answer
+changes by itself. The last two are noted and the call goes on; the others raise.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from saddleback.errors import InputError, SaddlebackError, SimulatorError
+from saddleback.problem.cmdp import CMDP
+from saddleback.problem.spaces import Actions, FiniteStates, States
+from saddleback.simulators.checks.finding import Finding, Key, Report
+from saddleback.simulators.generative_model import Draw, GenerativeModel, Stream, generator
+
+_NAMED = 64  # rows that are tried one by one to name the pair at which a simulator raises
+_REMEDIES = {  # words of what GenerativeModel refuses: what to do
+    "wrong kind": "return integers 0, 1, 2, … for finite states, a row of floats a state for a box",
+    "whole number": "return an integer 0, 1, 2, … for finite states",
+    "next state of shape": "return one number a coordinate of the declared box",
+    "are expected": "return the next state, then what is declared as observed, in the order reward, constraints",
+    "no signal is named": "declare as observed what it returns, or return the next state alone",
+    "outside the state space": "mend the step that leaves it, or declare a larger space: nothing is clipped for you",
+    "next states for": "return one next state for each pair that is asked about",
+    "no signals": "return (next_states, signals) where something is declared as observed",
+    "of shape": "return one row a pair: the reward, then each constraint",
+    "declared range": "declare the true range, since every bound depends on it, or mend the simulator",
+    "the signal": "a reward or cost must be a finite number: look for a division by zero or a logarithm of zero",
+    "raised": "it must answer for every state and action",
+}
+
+
+class Probe:
+    """The simulator of ``problem``, and the report in which all checks write."""
+
+    def __init__(self, problem: CMDP, model: GenerativeModel, seed: int, report: Report):
+        self.problem, self.seed, self.report = problem, seed, report
+        self.model = copy.copy(model)  # a meter of its own
+        self._last: Any = None
+        self._block = 0
+
+    def key(self) -> Key:
+        """A seed key that no call has had."""
+        self._block += 1
+        return (self.seed, int(Stream.DESIGN), 2, self._block)
+
+    def rng(self, purpose: int) -> np.random.Generator:
+        """Random numbers for the checks' own choices."""
+        return generator(self.seed, Stream.DESIGN, 3, purpose)
+
+    def add(
+        self, check: str, text: str, state: Any = None, action: Any = None, key: Key | None = None, warn: bool = False
+    ) -> None:
+        """Note a finding, the first of its check: it tells the story."""
+        if any(f.check == check for f in self.report.findings):
+            return
+        where = [] if state is None else [f"state {state}, action {action}"]
+        where += [] if key is None else [f"seed key {key}"]
+        text = f"{text} (at {', '.join(where)})." if where else f"{text}."
+        number = None if action is None else int(action)
+        self.report.findings.append(Finding(check, "warning" if warn else "error", text, state, number, key))
+
+    @contextmanager
+    def noting(self, check: str) -> Iterator[None]:
+        """What a simulator must not do becomes a finding, and ends the check."""
+        try:
+            yield
+        except SimulatorError as error:
+            remedy = next((r for words, r in _REMEDIES.items() if words in error.problem), "mend the simulator")
+            self.add(check, f"the simulator {error.problem}; {remedy}", error.state, error.action, error.key)
+        except InputError as error:
+            self.add(check, f"{error.name} {error.rule}, got {error.value}; {error.remedy}")
+
+    def draw(self, states: States, actions: Actions, key: Key) -> Draw:
+        """One next state a pair."""
+        given, asked = np.array(states), np.array(actions)
+        self.report.calls += len(states)
+        began = time.perf_counter()
+        try:
+            returned = self.model._sample(given, asked, generator(*key))
+        except SimulatorError as error:  # an adapter, which knows the pair but not the seed
+            raise SimulatorError(
+                error.problem, state=error.state, action=error.action, key=key, index=error.index
+            ) from error
+        except SaddlebackError:
+            raise
+        except Exception as error:  # the user's code: anything can happen
+            at = self._culprit(states, actions, key)
+            what = f"raised {type(error).__name__}: {error}"
+            raise SimulatorError(what, state=states[at], action=actions[at], key=key, index=at) from error
+        self._time((time.perf_counter() - began) / len(states), len(states))
+        for name, after, before in (("states", given, states), ("actions", asked, actions)):
+            if not np.array_equal(after, before):
+                at = int(np.argmax((after != before).reshape(len(states), -1).any(axis=1)))
+                changed = f"here {before[at]} to {after[at]}; work on a copy, {name}.copy()"
+                text = f"the simulator changes the {name} it is given, {changed}"
+                self.add("inputs", text, states[at], actions[at], key)
+        self._screen_memory(returned, states, actions, key)
+        drawn = self.model._checked(returned, states, actions, key)
+        self._check_signals(drawn, states, actions, key)
+        return drawn
+
+    def _check_signals(self, drawn: Draw, states: States, actions: Actions, key: Key) -> None:
+        if drawn.signals is None:
+            return
+        for i in np.flatnonzero(self.problem.observed):
+            signal, x = self.problem.signals[i], drawn.signals[:, i]
+            slack = 1e-9 * (signal.high - signal.low)
+            bad = np.flatnonzero((x < signal.low - slack) | (x > signal.high + slack))
+            if bad.size:
+                at = int(bad[0])
+                span = f"its declared range [{signal.low:g}, {signal.high:g}]"
+                what = f"returned {x[at]:g} for {signal.name}, outside {span}"
+                raise SimulatorError(what, state=states[at], action=actions[at], key=key, index=at)
+
+    def _screen_memory(self, returned: Any, states: States, actions: Actions, key: Key) -> None:
+        array = returned[0] if isinstance(returned, tuple) and len(returned) else returned
+        if not isinstance(array, np.ndarray):
+            return
+        if self._last is not None and np.may_share_memory(self._last, array):
+            text = (
+                "the simulator returns the same array again, so an earlier answer changes by itself; return a new one"
+            )
+            self.add("aliasing", text, states[0], actions[0], key, warn=True)
+        self._last = array
+
+    def _culprit(self, states: States, actions: Actions, key: Key) -> int:
+        """The first row at which the simulator raises by itself, as far as that can be told."""
+        for i in range(min(len(states), _NAMED)):
+            self.report.calls += 1
+            try:
+                self.model._sample(np.array(states[i : i + 1]), np.array(actions[i : i + 1]), generator(*key))
+            except Exception:
+                return i
+        return 0
+
+    def _time(self, seconds: float, rows: int) -> None:
+        name = "seconds_alone" if rows == 1 else "seconds_in_batch"
+        setattr(self.report, name, float(np.fmin(getattr(self.report, name), seconds)))
+
+    def pairs(self, number: int, purpose: int) -> tuple[States, Actions]:
+        """Pairs to ask about: all of a small finite problem, in order; else as many as wanted, by chance, starts first."""
+        problem, rng = self.problem, self.rng(purpose)
+        space, A = problem.states, problem.num_actions
+        if isinstance(space, FiniteStates) and space.num * A <= number:
+            return np.repeat(np.arange(space.num), A), np.tile(np.arange(A), space.num)
+        if isinstance(space, FiniteStates):
+            states: States = rng.integers(0, space.num, number)
+        else:
+            choices = np.asarray(problem.start.states if problem.candidates is None else problem.candidates[0])
+            states = choices[rng.integers(0, len(choices), number)]
+        starts = min(len(problem.start.states), number // 4)
+        states[:starts] = problem.start.states[:starts]
+        return states, rng.integers(0, A, number)

@@ -1,0 +1,69 @@
+"""All checks in order, within a number of simulator calls; what a later check rests on comes first."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from saddleback.errors import require
+from saddleback.problem.cmdp import CMDP
+from saddleback.problem.spaces import Actions, States
+from saddleback.simulators.checks.agreement import check_agreement
+from saddleback.simulators.checks.conformance import check_conformance
+from saddleback.simulators.checks.declarations import check_signals, check_thresholds
+from saddleback.simulators.checks.exact_tests import columns
+from saddleback.simulators.checks.feature_map import check_features
+from saddleback.simulators.checks.finding import FALSE_ALARM, Report
+from saddleback.simulators.checks.independence import ROWS, WAYS, check_independence
+from saddleback.simulators.checks.probe import Probe
+from saddleback.simulators.checks.repeatability import check_repeatability
+from saddleback.simulators.generative_model import GenerativeModel, SampleFunction
+
+LEAST_CALLS = 4000
+_LAWS = 4  # pairs whose laws are compared and whose samples are tested for independence
+_PILOT_PAIRS, _PILOT = 64, 8  # and draws of each, to find where chance is at work
+
+
+def run_checks(
+    problem: CMDP, simulator: GenerativeModel | SampleFunction, *, calls: int = 20_000, seed: int = 0
+) -> Report:
+    """Examine a simulator with at most ``calls`` calls; nothing is known of it but its answers."""
+    require(calls >= LEAST_CALLS, "calls", f"must be at least {LEAST_CALLS}", calls, "fewer would show little")
+    require(seed >= 0, "seed", "must not be negative", seed, "use 0, 1, 2 …")
+    report = Report()
+    if not isinstance(simulator, GenerativeModel):
+        signals = 1 + problem.num_constraints if problem.observed.any() else 0
+        simulator = GenerativeModel(simulator, problem.states, signals)
+    probe = Probe(problem, simulator, seed, report)
+    check_thresholds(probe)
+    check_signals(probe)
+    check_features(probe)
+    if not check_conformance(probe, calls // 4):
+        report.skipped.append("repeatability, agreement and independence, until the answers have the right form")
+    elif not check_repeatability(probe, calls // 200):
+        report.skipped.append("agreement and independence, until the same seed gives the same answer")
+    else:
+        with probe.noting("conformance"):
+            states, actions = _where_chance_is(probe)
+            report.tests = len(actions) * (1 + len(WAYS))
+            level = FALSE_ALARM / report.tests
+            check_agreement(probe, (states, actions), calls // (4 * 2 * _LAWS), level)
+            check_independence(probe, (states, actions), 2 * (calls // (8 * _LAWS * ROWS)), level)
+    return report
+
+
+def _where_chance_is(probe: Probe) -> tuple[States, Actions]:
+    """A few pairs, those with the most varied next states in a pilot of their own, of two actions at least.
+
+    A batch in which one row's action is used for all rows shows where actions differ.
+    """
+    states, actions = probe.pairs(_PILOT_PAIRS, 7)
+    order = probe.rng(8).permutation(len(actions))
+    states, actions = states[order], actions[order]
+    drawn = probe.draw(np.repeat(states, _PILOT, axis=0), np.repeat(actions, _PILOT), probe.key())
+    table = columns(*drawn).reshape(-1, len(actions), _PILOT)
+    variety = [max(len(set(values)) for values in table[:, i].tolist()) for i in range(len(actions))]
+    ranked = np.argsort(-np.array(variety), kind="stable")
+    others = ranked[actions[ranked] != actions[ranked[0]]]
+    wanted = [*ranked[: _LAWS // 2], *others[: _LAWS // 2], *ranked]
+    chosen = list(dict.fromkeys(wanted))[:_LAWS]
+    return states[chosen], actions[chosen]

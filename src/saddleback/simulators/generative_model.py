@@ -1,0 +1,148 @@
+"""§2, the generative model Gen (def_genm): given any pair (s, a), an independent next state s' ~ P(·|s, a).
+
+A user's simulator is one batched function ``sample(states, actions, rng)`` that returns the next states, or a pair
+``(next_states, signals)`` where ``signals`` ``(n, 1+m)`` holds the observed reward and constraint signals in the user's
+units. :class:`GenerativeModel` wraps it: it counts every query and refuses, before anything is averaged, whatever a
+simulator must not return. Arrays are copied both ways, since simulators may write into what they get and reuse what they
+return.
+
+Randomness is one Philox stream per (seed, stream, pair, block of 4,096 consecutive samples of a pair), so a sample's
+value depends on which sample it is and never on who drew it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from saddleback.errors import BudgetError, SaddlebackError, SimulatorError
+from saddleback.problem.spaces import Actions, Array, States, StateSpace
+
+BLOCK = 4096
+"""Samples of one pair that share a random stream: a constant of the file formats too."""
+
+
+class Stream(IntEnum):
+    """Who the samples are for: streams never overlap, so buffers are independent."""
+
+    SOLVER = 0
+    EVALUATION = 1
+    CERTIFICATE = 2
+    INTERACTIVE = 3
+    PERTURBATION = 4
+    DESIGN = 5
+    ROLLOUT = 6
+    START = 7
+    MEASUREMENT = 8
+
+
+def generator(seed: int, stream: int, pair: int, block: int) -> np.random.Generator:
+    """The random stream of one block of one pair."""
+    sequence = np.random.SeedSequence(seed, spawn_key=(stream, pair, block))
+    return np.random.Generator(np.random.Philox(sequence))
+
+
+def derived_seed(seed: int, number: int) -> int:
+    """A seed of its own for a later round or another purpose, a function of the first."""
+    words = np.random.SeedSequence(seed, spawn_key=(number,)).generate_state(2, np.uint32)
+    return int(words[0]) << 31 | int(words[1]) >> 1
+
+
+class Draw(NamedTuple):
+    """What one query of the simulator gave."""
+
+    next_states: States
+    signals: Array | None
+
+
+SampleFunction = Callable[[States, Actions, np.random.Generator], Any]
+
+
+class GenerativeModel:
+    """Gen, metered and checked: ``sample(states, actions, rng)`` over a declared state space."""
+
+    def __init__(self, sample: SampleFunction, states: StateSpace, num_signals: int = 0):
+        self._sample = sample
+        self.states = states
+        self.num_signals = num_signals
+        self.num_queries = 0
+
+    def sample(
+        self, states: States, actions: Actions, rng: np.random.Generator, key: tuple[int, ...] | None = None
+    ) -> Draw:
+        """Draw one next state per pair; ``key`` is the seed key that an error should name."""
+        try:
+            returned = self._sample(states.copy(), actions.copy(), rng)  # it may write into what it is given
+        except SimulatorError as error:  # an adapter that knows which of the pairs it was, but not the key
+            if error.key is not None:
+                raise
+            known = {"state": error.state, "action": error.action, "index": error.index}
+            raise SimulatorError(error.problem, **known, key=key) from error.__cause__
+        except (SaddlebackError, MemoryError):  # there is no more room, for whoever asks: not the simulator's fault
+            raise
+        except Exception as error:  # the user's code: anything can happen, and the pair must be named
+            problem = f"raised {type(error).__name__}: {error}"
+            raise SimulatorError(problem, state=states[0], action=actions[0], key=key) from error
+        self.num_queries += len(states)
+        return self._checked(returned, states, actions, key)
+
+    def _checked(self, returned: Any, states: States, actions: Actions, key: tuple[int, ...] | None) -> Draw:
+        next_states, signals = returned if isinstance(returned, tuple) else (returned, None)
+        next_states = np.array(next_states)  # a copy: the simulator may reuse its array
+
+        def refuse(problem: str, index: int = 0) -> None:
+            raise SimulatorError(problem, state=states[index], action=actions[index], key=key, index=index)
+
+        wrong = self.states.well_formed(next_states)
+        if wrong:
+            refuse(f"returned next states of the wrong kind: they {wrong}")
+        if len(next_states) != len(states):
+            refuse(f"returned {len(next_states)} next states for {len(states)} pairs")
+        outside = np.flatnonzero(self.states.outside(next_states))
+        if outside.size:
+            i = int(outside[0])
+            refuse(f"returned the next state {next_states[i]}, which is outside the state space {self.states}", i)
+        if self.num_signals == 0:
+            return Draw(next_states, None)
+        if signals is None:
+            refuse(f"returned no signals although {self.num_signals} are observed")
+        signals = np.array(signals, dtype=np.float64)
+        if signals.shape != (len(states), self.num_signals):
+            refuse(f"returned signals of shape {signals.shape} instead of {(len(states), self.num_signals)}")
+        bad = np.argwhere(~np.isfinite(signals))
+        if bad.size:
+            i, j = map(int, bad[0])
+            refuse(f"returned the signal {signals[i, j]} in column {j}", i)
+        return Draw(next_states, signals)
+
+
+class Sampler:
+    """A metered tap for interactive oracles: its own stream, its calls counted apart and limited."""
+
+    def __init__(self, model: GenerativeModel, seed: int, stream: int = Stream.INTERACTIVE, limit: int | None = None):
+        self._model, self._seed, self._stream, self._limit = model, seed, stream, limit
+        self._num_calls = 0
+        self.num_queries = 0
+
+    @property
+    def remaining(self) -> int:
+        """How many more samples may be drawn."""
+        return sys.maxsize if self._limit is None else self._limit - self.num_queries
+
+    def draw(self, states: States, actions: Actions) -> Draw:
+        """One next state per pair, from the next unused block of this sampler's stream."""
+        if len(states) > self.remaining:
+            raise BudgetError(f"the oracle asked for {len(states)} samples where {self.remaining} are left.")
+        key = (self._seed, int(self._stream), 0, self._num_calls)
+        self._num_calls += 1
+        self.num_queries += len(states)
+        return self._model.sample(states, actions, generator(*key), key)
+
+    def generator(self) -> np.random.Generator:
+        """A fresh generator of this sampler's stream, for choices that are not simulator calls."""
+        self._num_calls += 1
+        return generator(self._seed, int(self._stream), 1, self._num_calls)

@@ -1,0 +1,101 @@
+"""What a loop over single steps collects: next states and signals, copied and checked the moment they arrive.
+
+Simulators may hand out the same array again and again, so nothing is kept by reference. A fault names the pair it belongs
+to, which the caller of a batch could not know.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from saddleback.errors import InputError, SaddlebackError, SimulatorError, require
+from saddleback.problem.spaces import Actions, Array, FiniteStates, States, StateSpace
+
+Signals = Sequence[str | None]
+"""Names of the observed signals, the reward first, then one a constraint; None where the problem knows the signal."""
+
+
+class Tray:
+    """Room for the answers to one batch of pairs."""
+
+    def __init__(self, space: StateSpace, states: States, actions: Actions, num_signals: int):
+        self.states, self.actions = states, actions
+        self.finite = isinstance(space, FiniteStates)
+        self.shape = () if isinstance(space, FiniteStates) else (space.dim,)
+        n = len(states)
+        self.next_states: States = np.empty((n, *self.shape), dtype=np.int64 if self.finite else np.float64)
+        self.signals: Array | None = np.zeros((n, num_signals)) if num_signals else None
+
+    def pairs(self) -> Iterator[tuple[int, Any, int]]:
+        """(i, state, action) with Python numbers, or a private copy of the state that may be written to."""
+        states = self.states.tolist() if self.finite else np.array(self.states)
+        return zip(range(len(states)), states, self.actions.tolist(), strict=True)
+
+    def put(self, i: int, next_state: Any) -> None:
+        """The next state of pair i."""
+        if self.finite:
+            try:
+                self.next_states[i] = operator.index(next_state)
+            except (TypeError, OverflowError):
+                self.refuse(i, f"returned the next state {next_state!r}, which is not a whole number")
+            return
+        try:
+            x = np.asarray(next_state, dtype=np.float64)
+        except (TypeError, ValueError):
+            self.refuse(i, f"returned the next state {next_state!r}, which is not an array of numbers")
+        if x.shape != self.shape and not (x.shape == () and self.shape == (1,)):
+            self.refuse(i, f"returned a next state of shape {x.shape} instead of {self.shape}")
+        self.next_states[i] = x
+
+    def put_signals(self, i: int, values: Sequence[Any]) -> None:
+        """The signals of pair i."""
+        assert self.signals is not None
+        try:
+            self.signals[i] = values
+        except (TypeError, ValueError):
+            self.refuse(i, f"returned the signals {list(values)!r}, which are not {self.signals.shape[1]} numbers")
+
+    def refuse(self, i: int, problem: str, cause: Exception | None = None) -> NoReturn:
+        """Raise the error that names pair i."""
+        raise SimulatorError(problem, state=self.states[i], action=self.actions[i], index=i) from cause
+
+    def failed(self, i: int, error: Exception) -> NoReturn:
+        """The simulator raised ``error`` at pair i."""
+        if isinstance(error, SaddlebackError):
+            raise error
+        self.refuse(i, f"raised {type(error).__name__}: {error}", error)
+
+    def answer(self) -> Any:
+        """What :class:`saddleback.simulators.generative_model.GenerativeModel` takes."""
+        return self.next_states if self.signals is None else (self.next_states, self.signals)
+
+
+def signal_names(signals: Signals) -> tuple[str | None, ...]:
+    """The names, checked: none at all, or the reward's and at least one constraint's."""
+    require(
+        not isinstance(signals, str) and len(signals) != 1,
+        "signals",
+        "must name the reward and every constraint, or nothing",
+        signals,
+        'give for example ("reward", "cost"), with None for what the problem knows',
+    )
+    names = [s for s in signals if s is not None]
+    require(
+        all(isinstance(s, str) for s in names) and len(set(names)) == len(names),
+        "signals",
+        "must be distinct names",
+        signals,
+        "rename one",
+    )
+    return tuple(signals)
+
+
+def check_actions(actions: Actions, listed: Sequence[Any]) -> None:
+    """Refuse actions that are not on the list: Python would count negative ones from its end."""
+    A = len(listed)
+    for i in np.flatnonzero((actions < 0) | (actions >= A))[:1]:
+        raise InputError(f"actions[{i}]", f"must be 0 to {A - 1}", actions[i], f"give the problem num_actions={A}")

@@ -1,0 +1,254 @@
+"""What an accuracy will cost, before it is paid for: the worst case that is proved, and what is likely from a pilot.
+
+*Worst case* (rigorous): :func:`saddleback.theory.plan`, with the size of the coreset; in strict mode it also needs a lower
+limit of the Slater constant ζ, which is measured on the pilot, not proved.
+
+*Adaptive* (heuristic): a run of ``solve(epsilon=…)`` ends with n samples in its buffers and n in a certificate. The pilot's
+buffers say what a certificate of n samples may be expected to show (:func:`saddleback.certificates.expect`), which is better than
+to extrapolate the pilot's own error by 1/√n: small certificates suffer from the range of a rollout, whose share falls like
+1/n. In strict mode the mixture also gives up the room that its proof needs, 1.5 half-widths of every constraint at its price.
+The least n for which all that is ε, doubled for the rounds on the way, was within a factor of 5 of what runs on the zoo's
+problems took, except for the hard instance in strict mode.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from saddleback.certificates import Certificate, Guide, expect
+from saddleback.designs.design import Design
+from saddleback.errors import InputError, require
+from saddleback.method.slater import Slater, estimate_slater
+from saddleback.problem.cmdp import CMDP
+from saddleback.runs.solution import Solution
+from saddleback.sampling.memory import Lot, predict, predict_run
+from saddleback.simulators.generative_model import BLOCK, GenerativeModel, Stream, generator
+from saddleback.solving.prepare import Prepared
+from saddleback.solving.solve import solve
+from saddleback.solving.steering import Feasibility
+from saddleback.solving.strict import guide_of
+from saddleback.theory import Plan
+from saddleback.theory import plan as worst_case_plan
+
+AFFORDABLE = 1_000_000_000
+"""Simulator calls above which no way is recommended."""
+
+_PILOT, _PILOT_PER_PAIR = 20_000, 40
+_BATCHES, _BATCH = 4, 1024
+_ROUNDS = 2.0  # what the rounds before the last cost, and what the forecast misses
+_ROOM = 1.5
+_MOST = 1e13
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Costs in simulator calls; None, with the reason, where there is no number. Units are the user's, ``slater``'s utilities.
+
+    ``pilot_error`` is the accuracy that the pilot, a relaxed solve, has proved by itself, None if none. ``likely_bytes`` and
+    ``worst_bytes`` are predicted peaks (:mod:`saddleback.sampling.memory`).
+    """
+
+    solution: Solution
+    epsilon: float
+    delta: float
+    feasibility: str
+    pilot_samples: int
+    pilot_error: float | None
+    seconds_per_call: float
+    coreset: int | None = None
+    slater: Slater | None = None
+    worst: Plan | None = None
+    likely: int | None = None
+    why_no_worst: str = ""
+    why_no_likely: str = ""
+    likely_bytes: int | None = None
+    worst_bytes: int | None = None
+
+    @property
+    def recommended(self) -> str:
+        """ "adaptive", "worst-case" or "neither": the cheaper way, if anybody can afford it."""
+        ways = {"adaptive": self.likely, "worst-case": None if self.worst is None else self.worst.samples}
+        known = {name: cost for name, cost in ways.items() if cost is not None and cost <= AFFORDABLE}
+        return min(known, key=lambda name: known[name]) if known else "neither"
+
+    @property
+    def recommended_bytes(self) -> int | None:
+        """The peak memory of the way that is recommended."""
+        return {"adaptive": self.likely_bytes, "worst-case": self.worst_bytes}.get(self.recommended)
+
+
+def forecast(
+    problem: CMDP,
+    simulator: GenerativeModel,
+    *,
+    epsilon: float,
+    delta: float = 0.05,
+    feasibility: Feasibility = "relaxed",
+    samples: int | None = None,
+    seed: int = 0,
+) -> Forecast:
+    """The cost of ``epsilon`` (the user's units of the discounted reward), from a pilot of ``samples`` simulator calls."""
+    largest = problem.horizon * float(problem.scale[0])
+    require(
+        0 < epsilon <= largest,
+        "epsilon",
+        f"must lie in (0, {largest:.6g}], the range of the discounted reward",
+        epsilon,
+        "give the accuracy wanted",
+    )
+    require(1e-100 <= delta < 1, "delta", "must lie in [1e-100, 1)", delta, "0.05 means 95 % confidence")
+    require(
+        feasibility in ("relaxed", "strict"), "feasibility", "must be relaxed or strict", repr(feasibility), "pick one"
+    )
+    require(seed >= 0, "seed", "must not be negative", seed, "use 0, 1, 2 …")
+    before = simulator.num_queries
+    seconds = _seconds_per_call(problem, simulator, seed)
+    pilot = _pilot_size(problem) if samples is None else samples
+    require(pilot >= 2, "samples", "must be at least 2", pilot, "use 20000")
+    try:
+        tried = solve(
+            problem,
+            simulator,
+            samples=pilot // 2,
+            certificate=pilot - pilot // 2,
+            delta=delta,
+            seed=seed,
+        )
+    except InputError as fault:
+        if fault.name != "samples":
+            raise
+        raise InputError("samples", fault.rule, f"{fault.value}, of a pilot of {pilot}", fault.remedy) from None
+    parts, spent = tried.prepared, simulator.num_queries - before
+    if tried.mixture is None or not isinstance(parts, Prepared):
+        why = "the pilot found no policy that meets the constraints"
+        return Forecast(tried, epsilon, delta, feasibility, spent, None, seconds, why_no_worst=why, why_no_likely=why)
+    slater = estimate_slater(parts.problem, parts.oracle, lambda p: parts.interval(p, 1 - delta), parts.optimum)
+    worst, why_no_worst = _worst_case(parts.problem, parts.design, slater, epsilon, delta, feasibility, seconds)
+    proved = _proved_error(tried)
+    likely, why_no_likely = _likely(guide_of(tried), epsilon, delta, feasibility, proved, pilot - pilot // 2)
+    return Forecast(
+        tried,
+        epsilon,
+        delta,
+        feasibility,
+        spent,
+        proved,
+        seconds,
+        parts.design.size,
+        slater,
+        worst,
+        likely,
+        why_no_worst,
+        why_no_likely,
+        None if likely is None else _likely_bytes(problem, simulator, likely),
+        None if worst is None else _worst_bytes(parts.problem, simulator, worst),
+    )
+
+
+def _likely_bytes(problem: CMDP, simulator: GenerativeModel, likely: int) -> int:
+    """Peak memory of the last round, with the rounds before it still held."""
+    last = int(likely / (2 * _ROUNDS))
+    signals = simulator.num_signals
+    return predict_run(problem, last, certificate=last, num_signals=signals, earlier=last // 2).peak
+
+
+def _worst_bytes(problem: CMDP, simulator: GenerativeModel, worst: Plan) -> int:
+    """Peak memory of a solve with the plan's buffers, the same for every pair."""
+    c, lots = worst.num_pairs, []
+    for T, M in (worst.solver, worst.evaluation):
+        lots.append(Lot(c * T * M, T, c * math.ceil(T * M / BLOCK), T * M > BLOCK))
+    return predict(problem, c, *lots, num_signals=simulator.num_signals).peak
+
+
+def _pilot_size(problem: CMDP) -> int:
+    pairs = (problem.num_states or 1) * problem.num_actions if problem.features is None else 2 * problem.features.dim
+    return max(_PILOT, _PILOT_PER_PAIR * pairs)
+
+
+def _seconds_per_call(problem: CMDP, simulator: GenerativeModel, seed: int) -> float:
+    """Of the fastest of a few batches: the first has to warm up, others may have been disturbed."""
+    states, actions = problem.pairs()
+    rng = generator(seed, Stream.DESIGN, 0, 0)
+    took = []
+    for _ in range(_BATCHES):
+        chosen = rng.integers(len(actions), size=_BATCH)
+        start = time.perf_counter()
+        simulator.sample(states[chosen], actions[chosen], rng)
+        took.append(time.perf_counter() - start)
+    return min(took) / _BATCH
+
+
+def _worst_case(
+    problem: CMDP,
+    design: Design,
+    slater: Slater,
+    epsilon: float,
+    delta: float,
+    feasibility: Feasibility,
+    seconds: float,
+) -> tuple[Plan | None, str]:
+    strict = feasibility == "strict"
+    if strict and slater.low <= 0:
+        return None, "no room between the constraints and what can be reached was measured, which strict plans need"
+    tabular = design.operator is None
+    try:
+        found = worst_case_plan(
+            epsilon / float(problem.scale[0]),
+            delta,
+            kind="tabular" if tabular else "linear",
+            gamma=problem.gamma,
+            feasibility=feasibility,
+            zeta=min(slater.low, problem.horizon) if strict else None,
+            dimension=None if tabular else design.rank,
+            coreset_size=None if tabular else design.size,
+            leverage_bound=None if tabular else max(design.leverage_bound, float(design.rank)),
+            num_pairs=design.size if tabular else None,
+            num_constraints=problem.num_constraints,
+            bytes_per_sample=8,
+            num_states=problem.num_states,
+            simulator_seconds_per_call=seconds,
+        )
+    except InputError as error:  # an accuracy out of the theory's reach, in the paper's units
+        return None, f"the bounds cannot be had for it ({error.name} {error.rule}, got {error.value}, in utilities)"
+    return found, ""
+
+
+def _likely(
+    guide: Guide, epsilon: float, delta: float, feasibility: Feasibility, proved: float | None, pilot: int
+) -> tuple[int | None, str]:
+    """Simulator calls of an adaptive run, or None and the reason."""
+    if guide.sigma is None or guide.sigma[0] == 0:
+        return None, "the pilot found no prices for the constraints, so no bound can be foreseen; give it more samples"
+    scale, prices = float(guide.problem.scale[0]), guide.sigma[1:] / guide.sigma[0]
+
+    def error(n: float, strict: bool) -> float:
+        widths, gap = expect(guide, int(n), delta / 2)
+        if strict:
+            return scale * (gap + _ROOM * float(prices @ widths[1:]))
+        return scale * max(gap, float(widths[1:].max()))
+
+    strict, foreseen = feasibility == "strict", error(pilot, False)
+    # Where the pilot did worse than foreseen, so may the run, but less so: larger certificates surprise less.
+    surprise = 1.0 if proved is None or not 0 < foreseen < math.inf else max(1.0, math.sqrt(proved / foreseen))
+    low = high = 1000.0
+    while not surprise * error(high, strict) <= epsilon:
+        low, high = high, 4 * high
+        if high > _MOST:
+            return None, f"more than {_MOST:.0e} simulator calls"
+    while high > 1.1 * low:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if surprise * error(middle, strict) <= epsilon else (middle, high)
+    return int(_ROUNDS * 2 * high), ""
+
+
+def _proved_error(solution: Solution) -> float | None:
+    """The larger of gap and violation that the pilot's certificate leaves possible, in units of the reward."""
+    certificate = solution.certificate
+    if not isinstance(certificate, Certificate) or certificate.gap is None:
+        return None
+    missed = float(np.max(certificate.violation(solution.problem))) * float(solution.problem.scale[0])
+    return max(certificate.gap, missed)

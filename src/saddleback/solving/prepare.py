@@ -1,0 +1,337 @@
+"""From names and a sample budget to oracles: the part of a solve that every mode shares.
+
+    problem, simulator → design → collect (one buffer for the solver, one for the evaluator) → O(σ) = (π_σ, V̂(π_σ))
+
+The sample budget is the total of simulator calls over all buffers. *Literal* follows the paper: the same N for every pair
+of the coreset, M = 4, LS-MDVI and LS-PE from zero. The *default* refines the design, gives each pair samples in proportion
+to its weight (which is what makes a refined design pay), solves by plug-in value iteration and evaluates by LSTD.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from saddleback.designs.design import Design
+from saddleback.errors import InputError, require
+from saddleback.method.framework import Oracle, SolveRewards
+from saddleback.method.oracles import Evaluator, InteractiveEvaluator, InteractiveSolver, Interval, Solver
+from saddleback.method.solvers.plug_in import fixed_point
+from saddleback.problem.cmdp import CMDP
+from saddleback.problem.policies import GreedyPolicy, Policy, as_table
+from saddleback.problem.spaces import Array
+from saddleback.sampling.allocation import batches_and_counts
+from saddleback.sampling.blocks import Executor
+from saddleback.sampling.buffer import Buffer, Samples, collect, cut
+from saddleback.sampling.candidate_pool import grown, growth_remark, may_grow
+from saddleback.sampling.memory import Lot, check, predict, predict_run
+from saddleback.simulators.generative_model import GenerativeModel, Sampler, Stream, generator
+from saddleback.solving.choices import Choices, parts_of, usual_allocation
+from saddleback.solving.focused_allocation import focused_counts
+
+_TABLE_STATES = (
+    200_000  # finite problems up to this size keep policies as action tables, so that equal ones are merged,
+)
+_TABLE_PAIRS = 1 << 27  # unless their actions cannot be listed
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Everything after sampling: a pure function of (problem, buffers)."""
+
+    problem: CMDP
+    design: Design
+    solver_buffer: Buffer | None
+    evaluation_buffer: Buffer
+    solver: Solver | InteractiveSolver
+    evaluator: Evaluator
+    oracle: Oracle
+    samples: int
+    names: dict[str, str]
+    remarks: tuple[str, ...]
+    resolution: int | None
+    explored: int = 0
+    hints: tuple[Buffer, ...] | None = None
+    """Smaller buffers in memory that guide a certificate where the samples themselves are elsewhere."""
+
+    def interval(self, policy: Policy, confidence: float) -> Interval:
+        """The evaluator's measured limits for one policy."""
+        return self.evaluator.interval(self.problem, self.evaluation_buffer, policy, confidence)
+
+    def optimum(self, sigma: Array) -> float:
+        """The best value at ρ of □_σ on the estimated model of the evaluation buffer: errs upwards. H where unknown."""
+        problem = self.problem
+        theta, converged = fixed_point(problem, self.evaluation_buffer, sigma[None], 1e-7, 20_000)
+        if not converged[0]:
+            return problem.horizon
+        at_start = problem.required_features().maximum(problem.start.states, np.ascontiguousarray(theta[:, 0]))
+        return min(float(problem.start.weights @ at_start), problem.horizon)
+
+    def on(self, problem: CMDP) -> Prepared:
+        """The same samples under another reward, other constraints or thresholds: no new simulator call.
+
+        States, actions, features and discount must be the same; new signals must be known functions or arrays.
+        """
+        same = (problem.num_actions, problem.states, problem.gamma) == (
+            self.problem.num_actions,
+            self.problem.states,
+            self.problem.gamma,
+        )
+        require(
+            same, "problem", "must keep states, actions and discount to reuse samples", problem.name, "solve afresh"
+        )
+        ours, theirs = self.problem.required_features(), problem.features
+        require(
+            theirs is None or theirs.dim == ours.dim,
+            "features",
+            f"must be the {ours.dim} that the samples were drawn for",
+            None if theirs is None else theirs.dim,
+            "leave them out, or solve afresh",
+        )
+        if isinstance(self.solver, InteractiveSolver) or self.solver_buffer is None:
+            raise InputError("reuse", "must not be asked of interactive oracles", self.names["solver"], "solve afresh")
+        if np.any(problem.observed):
+            raise InputError("reuse", "must not be asked for observed signals", problem.name, "give known functions")
+        problem = dataclasses.replace(problem, features=self.problem.features, candidates=self.problem.candidates)
+        oracle = _oracle(
+            problem, self.solver, self.solver_buffer, self.evaluator, self.evaluation_buffer, self.resolution
+        )
+        # A problem chosen after these samples were seen is not independent of them: no grid, no a-priori guarantee.
+        return dataclasses.replace(self, problem=problem, oracle=oracle, samples=0, resolution=None)
+
+
+def prepare(
+    problem: CMDP,
+    model: GenerativeModel,
+    samples: int,
+    seed: int,
+    choices: Choices,
+    held: Prepared | None = None,
+    executor: Executor | None = None,
+) -> Prepared:
+    """Choose the parts, compute the design, draw the samples, wire the oracles.
+
+    ``held`` is an earlier, smaller run of the same problem with the same seed and choices: its samples are kept, and only
+    what is missing is drawn. ``executor`` draws the blocks (None: here, one by one).
+    """
+    given = problem
+    problem, names, solver, evaluator, designer = parts_of(problem, choices)
+    if isinstance(evaluator, InteractiveEvaluator):
+        require(held is None, "evaluator", "must not play while samples grow", names["evaluator"], "use lstd")
+        return _measured(given, model, samples, seed, choices, names, evaluator, executor)
+    allocation = choices.allocation or usual_allocation(choices.mode, names["design"] == "full")
+    if held is None:
+        check(predict_run(problem, 0), 0)  # the features of the design's candidates
+    if held is not None:
+        problem = dataclasses.replace(problem, candidates=held.problem.candidates)
+        design, explored = held.design, held.explored
+    elif may_grow(problem) and choices.mode == "default":
+        check(predict_run(problem, samples, num_signals=model.num_signals), samples)  # before the first sample
+        pool = grown(problem, model, designer, samples, seed, executor)
+        problem, design, explored = pool.problem, pool.design, pool.samples
+        samples -= explored
+    else:
+        design, explored = designer.design(problem), 0
+    interactive = isinstance(solver, InteractiveSolver)
+    remarks = list(solver.remarks(problem)) if hasattr(solver, "remarks") else []
+    if explored and held is None:
+        remarks.append(growth_remark(pool))
+    if choices.buffers == 1:
+        remarks.append(
+            "one buffer serves solver and evaluator (a heuristic): policies look better on the data that chose them"
+        )
+    shares = _shares(samples, choices, interactive)
+    rule: dict[str, Any] = {
+        "literal": choices.mode == "literal",
+        "batch_size": choices.batch_size,
+        "allocation": allocation,
+    }
+    own_T, own_counts = batches_and_counts(problem, design, shares[0], **rule)
+    T, counts = batches_and_counts(problem, design, shares[1], **rule)
+    own_lot, lot = Lot.of(own_counts, own_T), Lot.of(counts, T if getattr(evaluator, "uses_batches", True) else 1)
+    own_lot, lot = Lot() if interactive else own_lot, Lot() if choices.buffers == 1 and not interactive else lot
+    _check_memory(problem, design, model, own_lot, lot, held)
+    if interactive:
+        resolution = choices.resolution or 20
+        sampler = Sampler(model, seed, limit=samples - int(counts.sum()))
+        solve = _interactive(problem, design, solver, sampler, resolution)
+        evaluation = cut(
+            collect(model, problem, design, counts, seed=seed, stream=Stream.EVALUATION, executor=executor),
+            problem,
+            design,
+            T,
+        )
+        oracle = Oracle(solve, lambda p: evaluator.evaluate(problem, evaluation, p), resolution)
+        drawn = explored + sampler.num_queries + evaluation.num_samples
+        return Prepared(
+            problem,
+            design,
+            None,
+            evaluation,
+            solver,
+            evaluator,
+            oracle,
+            drawn,
+            names,
+            tuple(remarks),
+            resolution,
+            explored,
+        )
+    own = design
+    T = T if getattr(evaluator, "uses_batches", True) else 1
+    if hasattr(solver, "allocate"):
+        require(
+            choices.buffers == 2,
+            "buffers",
+            f"must be 2 for {names['solver']}, whose samples are not cut into batches",
+            choices.buffers,
+            "let the evaluator have its own",
+        )
+        # GSS collects i.i.d. from the design.
+        own, own_counts = solver.allocate(design, int(own_counts.sum()), generator(seed, Stream.SOLVER, 0, 1 << 30))
+        own_T = 1
+    first = None if held is None else held.solver_buffer
+    more = collect(
+        model, problem, own, own_counts, seed=seed, stream=Stream.SOLVER, held=_samples(first, own), executor=executor
+    )
+    solver_buffer = cut(more, problem, own, own_T)
+    evaluation_buffer, drawn = solver_buffer, explored + solver_buffer.num_samples
+    if choices.buffers == 2:
+        if T == 1 and choices.mode == "default" and choices.allocation is None and own is design:
+            counts = focused_counts(problem, solver, solver_buffer, counts)
+        second = None if held is None else held.evaluation_buffer
+        more = collect(
+            model,
+            problem,
+            design,
+            counts,
+            seed=seed,
+            stream=Stream.EVALUATION,
+            held=_samples(second, design),
+            executor=executor,
+        )
+        evaluation_buffer = cut(more, problem, design, T)
+        drawn += more.total
+    oracle = _oracle(problem, solver, solver_buffer, evaluator, evaluation_buffer, choices.resolution)
+    return Prepared(
+        problem,
+        design,
+        solver_buffer,
+        evaluation_buffer,
+        solver,
+        evaluator,
+        oracle,
+        drawn,
+        names,
+        tuple(remarks),
+        choices.resolution,
+        explored,
+    )
+
+
+def _samples(buffer: Buffer | None, design: Design) -> Samples | None:
+    """What a buffer over the same coreset holds."""
+    return None if buffer is None or buffer.design is not design else buffer.samples()
+
+
+def _shares(samples: int, choices: Choices, interactive: bool) -> tuple[int, int]:
+    """The solver's and the evaluator's samples.
+
+    Half each where guarantees are at stake (an interactive solver's half is a limit). Otherwise a quarter for the solver:
+    on linear and tabular problems alike its error is second order, the evaluator's is what a user sees.
+    """
+    if choices.buffers == 1 and not interactive:
+        return samples, samples
+    if interactive or choices.mode == "literal" or choices.resolution is not None:
+        return samples // 2, samples // 2
+    return samples // 4, samples - samples // 4
+
+
+def _check_memory(
+    problem: CMDP, design: Design, model: GenerativeModel, solver: Lot, evaluation: Lot, held: Prepared | None
+) -> None:
+    """Refuse a run whose samples would not fit, before the first of them is drawn."""
+    earlier = 0 if held is None else held.evaluation_buffer.num_samples
+    needed = predict(problem, design.size, solver, evaluation, num_signals=model.num_signals, earlier=earlier)
+    check(needed, solver.samples + evaluation.samples)
+
+
+def canonical(problem: CMDP, policy: Policy) -> Policy:
+    """Small finite problems keep tables: two θ's with the same actions are one policy."""
+    S = problem.num_states
+    listed = S is not None and S <= _TABLE_STATES and S * problem.num_actions <= _TABLE_PAIRS
+    if S is not None and listed and isinstance(policy, GreedyPolicy):
+        return as_table(policy, S)
+    return policy
+
+
+def _oracle(
+    problem: CMDP, solver: Solver, solver_buffer: Buffer, evaluator: Evaluator, buffer: Buffer, resolution: int | None
+) -> Oracle:
+    def solve(sigmas: Array) -> list[Policy]:
+        return [canonical(problem, policy) for policy in solver.solve(problem, solver_buffer, sigmas)]
+
+    return Oracle(solve, lambda policy: evaluator.evaluate(problem, buffer, policy), resolution)
+
+
+def _interactive(
+    problem: CMDP, design: Design, solver: InteractiveSolver, sampler: Sampler, resolution: int
+) -> SolveRewards:
+    """Solve for every point of the grid from one run of the sampler, before the dual asks for any of them."""
+    mixing = _grid(problem, resolution)
+    policies = solver.solve_interactively(problem, design, sampler, mixing)
+    by_point = {s.tobytes(): canonical(problem, p) for s, p in zip(mixing, policies, strict=True)}
+    return lambda sigmas: [by_point[sigma.tobytes()] for sigma in sigmas]
+
+
+def _measured(
+    problem: CMDP,
+    model: GenerativeModel,
+    samples: int,
+    seed: int,
+    choices: Choices,
+    names: dict[str, str],
+    evaluator: InteractiveEvaluator,
+    executor: Executor | None,
+) -> Prepared:
+    """Half of the samples for the solver and a buffer, half to play the policies of the grid before the dual asks."""
+    resolution = choices.resolution or 20
+    mixing = _grid(problem, resolution)
+    solver = choices.solver or names["solver"]
+    choices = dataclasses.replace(choices, solver=solver, evaluator=None, resolution=resolution)
+    parts = prepare(problem, model, samples // 2, seed, choices, executor=executor)
+    parts.oracle.prefetch(mixing)
+    by_point = {sigma.tobytes(): parts.oracle(sigma)[0] for sigma in mixing}
+    sampler = Sampler(model, seed, Stream.MEASUREMENT, limit=samples - parts.samples)
+    seen = evaluator.evaluate_interactively(parts.problem, sampler, [policy for policy, _ in parts.oracle.columns])
+    oracle = Oracle(
+        lambda sigmas: [by_point[sigma.tobytes()] for sigma in sigmas],
+        lambda policy: seen.evaluate(parts.problem, parts.evaluation_buffer, policy),
+        resolution,
+    )
+    return dataclasses.replace(
+        parts,
+        solver_buffer=None,  # other rewards would need other rollouts
+        evaluator=seen,
+        oracle=oracle,
+        samples=parts.samples + sampler.num_queries,
+        names=parts.names | {"evaluator": names["evaluator"]},
+    )
+
+
+def _grid(problem: CMDP, resolution: int) -> Array:
+    """Every point of the simplex whose coordinates are multiples of 1/resolution, ``(k, 1+m)``."""
+    if (resolution + 1) ** problem.num_constraints > 2000:
+        raise InputError(
+            "resolution",
+            "must leave at most 2000 grid points for interactive oracles, which are asked about all of them at once",
+            resolution,
+            "use a coarser grid, such as --resolution 20",
+        )
+    m = problem.num_constraints
+    grid = np.array([p for p in itertools.product(range(resolution + 1), repeat=m) if sum(p) <= resolution])
+    return np.column_stack([resolution - grid.sum(axis=1), grid]) / resolution

@@ -1,0 +1,103 @@
+"""A new certificate for a stored policy: fresh samples, another seed, nothing of the old proof but what guides the new one.
+
+A quarter of the samples is a pilot: buffers over the coreset, from which baselines, allocation and frozen functions are
+made. The rest goes into the certificate. The mixture and the prices σ come from the run; both were fixed before any of the
+new samples was drawn, so the new limits hold whatever the run was, as long as its seeds are not used again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from saddleback.certificates import Certificate, Guide, Request, certify_guided
+from saddleback.designs import BY_NAME as DESIGNS
+from saddleback.errors import InputError, require
+from saddleback.method.oracles import simplex_point
+from saddleback.method.solvers import TABULAR
+from saddleback.problem.cmdp import CMDP
+from saddleback.problem.spaces import Array
+from saddleback.runs.run_folder import Run
+from saddleback.simulators.generative_model import GenerativeModel, derived_seed
+from saddleback.solving.prepare import Choices, prepare
+
+_PILOT = 0.25
+_ROUND = 1 << 20  # beyond the rounds that a solve numbers
+_USUAL_SAMPLES = 100_000
+
+
+class Recertified(NamedTuple):
+    """The new certificate, and the simulator calls of its pilot."""
+
+    certificate: Certificate
+    pilot: int
+
+
+def recertify(
+    run: Run,
+    problem: CMDP,
+    simulator: GenerativeModel,
+    *,
+    samples: int | None = None,
+    seed: int | None = None,
+    delta: float | None = None,
+) -> Recertified:
+    """Prove again how good the run's policy is, or again that nothing is feasible.
+
+    ``samples`` is what pilot and certificate may take together; by default the certificate gets as many as the stored one.
+    """
+    stored = run.certificate or {}
+    if samples is None:
+        samples = math.ceil((stored.get("samples") or _USUAL_SAMPLES) / (1 - _PILOT))
+    delta = delta if delta is not None else 1 - stored.get("confidence", 0.95)
+    seed = seed if seed is not None else derived_seed(run.seed, _ROUND)
+    require(seed >= 0, "seed", "must not be negative", seed, "use 0, 1, 2 …")
+    require(1e-100 <= delta < 1, "delta", "must lie in [1e-100, 1)", delta, "0.05 means 95 % confidence")
+    require(samples >= 4, "samples", "must be at least 4", samples, "a quarter is for the pilot")
+    require(
+        seed not in (run.seed, stored.get("seed")),
+        "seed",
+        f"must not be one that the run used ({run.seed})",
+        seed,
+        "take any other: a proof repeated on the same samples proves nothing new",
+    )
+    sigma = prices_of(run, problem)
+    if run.mixture is None and sigma is None:
+        remedy = "use --recheck" if run.certificate is not None else "solve it with more samples"
+        raise InputError("RUN", "must hold a policy, or prices that refute all of them", "neither", remedy)
+    settings = run.solution["settings"]
+    if settings.get("solver") in TABULAR:  # it solved a table, whatever features there are
+        problem = dataclasses.replace(problem, features=None)
+    name = settings.get("design")
+    before = simulator.num_queries
+    try:
+        choices = Choices(design=name if name in DESIGNS else None)
+        parts = prepare(problem, simulator, int(_PILOT * samples), seed, choices)
+    except InputError as error:
+        raise _in_all(error, samples) from None
+    pilot = simulator.num_queries - before
+    earlier = [b for b in (parts.solver_buffer, parts.evaluation_buffer) if b is not None]
+    guide = Guide(parts.problem, parts.design, earlier, run.mixture, sigma)
+    allowance = stored["allowance"][0] / abs(float(problem.scale[1])) if stored.get("allowance") else 0.0
+    return Recertified(certify_guided(guide, simulator, Request(samples - pilot, seed, delta, allowance)), pilot)
+
+
+def prices_of(run: Run, problem: CMDP) -> Array | None:
+    """σ: what the stored bound was proved for, or else the run's prices of its constraints."""
+    bound: dict[str, Any] = (run.certificate or {}).get("evidence", {}).get("bound", {})
+    if bound:
+        return np.array(bound["sigma"], dtype=np.float64)
+    prices = np.array(run.solution["multipliers"], dtype=np.float64)
+    if prices.shape != (problem.num_constraints,) or np.any(prices < 0):
+        return None
+    return simplex_point((prices * np.abs(problem.scale[1:]) / problem.scale[0]).tolist())
+
+
+def _in_all(error: InputError, samples: int) -> InputError:
+    """A pilot that is too small, in terms of what the caller gave."""
+    if error.name != "samples":
+        return error
+    return InputError("samples", error.rule, f"{error.value} of the pilot, a quarter of {samples}", error.remedy)

@@ -1,0 +1,37 @@
+"""One stationary policy in the place of a mixture, on a finite problem whose every pair was sampled.
+
+    μ̄(s,a) = Σ_k w_k μ_k(s,a),     π(a|s) = μ̄(s,a) / Σ_a' μ̄(s,a')
+
+where μ_k is the discounted occupancy of member k. With the true P this keeps every value exactly; with the estimated P̂
+used here it does so approximately, so the policy is evaluated anew and labelled.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse
+
+from saddleback.exact import to_stationary
+from saddleback.problem.policies import MixturePolicy
+from saddleback.runs.solution import Stationary
+from saddleback.simulators.table import Table
+from saddleback.solving.prepare import Prepared
+
+_MOST_STATES = 5000
+
+
+def stationary_copy(parts: Prepared, mixture: MixturePolicy) -> Stationary | None:
+    """The stationary policy with (nearly) the mixture's occupancy, or None where P̂ has no row for every pair."""
+    problem, buffer = parts.problem, parts.evaluation_buffer
+    S, A = problem.num_states, problem.num_actions
+    if S is None or S > _MOST_STATES or parts.design.operator is not None or parts.design.size != S * A:
+        return None
+    model = buffer.empirical_model().tocoo()
+    P = scipy.sparse.csr_array((model.data, (model.row, buffer.support[model.col])), shape=(S * A, S))
+    utilities = buffer.utilities(problem).T.reshape(-1, S, A)
+    rho = np.zeros(S)
+    np.add.at(rho, problem.start.states, problem.start.weights)
+    estimated = Table.of(P, utilities[0], utilities[1:], problem.thresholds, gamma=problem.gamma, rho=rho)
+    policy = to_stationary(estimated, mixture)
+    values = problem.values_of(parts.evaluator.evaluate(problem, buffer, policy))
+    return Stationary(policy, values, "approximate: occupancies of the estimated model, values evaluated anew")
