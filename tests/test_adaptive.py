@@ -49,6 +49,7 @@ def run(name: str, share: float, seed: int, feasibility: str = "relaxed") -> tup
     return solution, epsilon, true_error(instance, solution)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_request_is_met(name: str) -> None:
     used = {}
@@ -62,6 +63,7 @@ def test_the_request_is_met(name: str) -> None:
     assert used[0.03] / used[0.1] <= 20
 
 
+@pytest.mark.slow
 def test_near_the_smallest_fixed_budget() -> None:
     instance = zoo.make("random-linear")
     smallest = smallest_budget(instance, 1.0, seed=1)

@@ -47,6 +47,7 @@ def as_samples(buffer, dtype):
     return dataclasses.replace(buffer, batches=batches, compiled=dtype == np.uint32)
 
 
+@pytest.mark.slow
 @universal
 @given(st.integers(0, 1000), st.booleans(), st.sampled_from([np.intp, np.uint32]))
 def test_parametric_values_agree_with_arrays(seed, whole, dtype):

@@ -45,6 +45,7 @@ def test_hard_instance():
     assert truth[1] >= instance.problem.thresholds[0] - 0.02 * instance.problem.horizon
 
 
+@pytest.mark.slow
 def test_strict_raises_the_target_until_the_limits_hold():
     instance = zoo.make("garnet")
     missed = 0
@@ -217,6 +218,7 @@ def identical_actions(seed):
     return Table.of(P, reward, cost, [1.0], gamma=0.9, rho=base.rho, reward_range=(0, 1), ranges=((0, 1),))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("runs", "beyond"), [(30, 8), pytest.param(100, 8, marks=pytest.mark.study)])
 def test_in_sample_bias(runs, beyond):
     """Solver's own buffer: mean error beyond 8 standard errors; the default's fresh buffer: within 5 (property 20)."""

@@ -49,6 +49,7 @@ WAYS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["random-linear", "wireless"])
 @pytest.mark.parametrize("way", WAYS, ids=["certified", "strict", "adaptive", "literal"])
 def test_the_same_with_and_without_a_folder_and_again(name: str, way: dict[str, Any], tmp_path: Path) -> None:

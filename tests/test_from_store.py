@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from saddleback.runs.settings import Method
 from saddleback.solving.parts import parts_of
 from saddleback.solving.prepare_from_store import prepare_from
@@ -12,6 +14,7 @@ from spelled_out import solve
 from streamed_runs import fill, square
 
 
+@pytest.mark.slow
 def test_a_solve_from_a_store_is_certified_from_an_excerpt(tmp_path: Path) -> None:
     """Points of R^k stay on disk; a small buffer guides the certificate, whose limits agree with an independent one."""
     problem, model, _ = square()

@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 SCRIPT = """
 import json
 import numpy as np
@@ -18,6 +20,7 @@ print(json.dumps({"status": s.status.value, "truth": truth.tolist(), "known": in
 """
 
 
+@pytest.mark.slow
 def test_d_40_is_solved_from_samples_in_less_than_500_megabytes():
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
     answer = json.loads(done.stdout)

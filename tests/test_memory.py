@@ -29,6 +29,8 @@ from saddleback.sampling.memory import (
 from saddleback.sampling.memory.limit import _GROUPS, SHARE, _group, _machine
 from spelled_out import solve
 
+pytestmark = pytest.mark.check
+
 PROGRAM = Path(__file__).parent / "memory_runs.py"
 SMALL = ["tabular", "linear", "support", "points", "strict"]
 MB = 10**6

@@ -56,6 +56,7 @@ def test_units_do_not_matter() -> None:
     assert one.worst.samples == other.worst.samples
 
 
+@pytest.mark.slow
 def test_more_accuracy_costs_more() -> None:
     table = dataclasses.replace(random_table(1), thresholds=np.array([3.8]))  # binds: the most there is is 4.1
     costs = [asked(table, epsilon).likely for epsilon in (1.0, 0.3, 0.1)]
@@ -130,6 +131,7 @@ def ratio(name: str, parameters: dict[str, Any], epsilon: float, feasibility: An
     return done.samples / found.likely
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES[:3:2])
 def test_the_guess_comes_near(case: tuple[str, dict[str, Any], float]) -> None:
     assert 1 / 5 < ratio(*case, "relaxed") < 5

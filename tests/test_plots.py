@@ -162,6 +162,7 @@ def test_what_cannot_be_drawn_is_refused(proved: Solution, monkeypatch: pytest.M
         proved.plot()
 
 
+@pytest.mark.slow
 def test_drawing_loads_no_pyplot() -> None:
     code = (
         "import sys; from saddleback import solve, zoo; i = zoo.make('queue')\n"

@@ -301,6 +301,7 @@ def test_a_zoo_problem_with_changes(tmp_path: Path) -> None:
     assert "FILE:2: states` must be left out" in refused(path, "start = 3", "states = 3")
 
 
+@pytest.mark.slow
 def test_samples_do_not_depend_on_who_draws_them(queue: Path) -> None:
     """Workers load the user's module by themselves."""
     instance = load_problem(queue)

@@ -27,6 +27,7 @@ def run_of(path: Path, table: Table = TABLE, **options: object) -> Run:
     return load_run(path / "run")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", [None, 3])
 def test_limits_hold_and_samples_are_counted(tmp_path: Path, features: int | None) -> None:
     """Twenty new proofs at 1 − 5e-8 each: one that misses the truth is a fault with probability 1e-6 at most."""

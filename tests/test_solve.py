@@ -26,6 +26,7 @@ def with_threshold(table, b):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["wireless", "gridworld", "garnet", "random-linear"])
 def test_zoo_problems_are_solved_nearly(name):
     """Literal relaxed solves: within 10 % of H of the optimum, and the constraint within 5 % of H."""
@@ -132,6 +133,7 @@ def test_too_close_to_call_is_undecided():
     assert solution.mixture is not None
 
 
+@pytest.mark.slow
 def test_strict_is_safer_than_relaxed():
     """Strict raises the target by the measured half-width; where it says solved, the measured limit clears the threshold."""
     instance = zoo.make("garnet")

@@ -45,6 +45,7 @@ def made(request: Any, tmp_path_factory: Any) -> Any:
     store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("T", [1, 3, 7, 100])
 @pytest.mark.parametrize("limits", [{}, SMALL], ids=["large", "small"])
 def test_every_mean_is_the_one_in_memory(made: Any, T: int, limits: dict[str, int]) -> None:
@@ -97,6 +98,7 @@ def test_compiled_sums_are_the_same(made: Any) -> None:
     np.testing.assert_allclose(ours.average(value), memory.average(value), rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limits", [{}, SMALL], ids=["large", "small"])
 @pytest.mark.parametrize("solver", [LSMDVI(), LSMDVI(0.5), PlugIn(), MirrorDescent()], ids=str)
 def test_solvers_find_the_same(made: Any, solver: Any, limits: dict[str, int]) -> None:
@@ -112,6 +114,7 @@ def test_solvers_find_the_same(made: Any, solver: Any, limits: dict[str, int]) -
         np.testing.assert_array_equal(there.probabilities(points).argmax(1), here.probabilities(points).argmax(1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("evaluator", [LSTD(), LSPE(), LSPE(0.5)], ids=str)
 def test_evaluators_find_the_same_values_and_limits(made: Any, evaluator: Any) -> None:
     problem, model, design, store = made
@@ -235,6 +238,7 @@ def test_many_counts_are_kept_sparse(tmp_path: Path, monkeypatch: pytest.MonkeyP
             counted_buffer(store, 0, problem, design, 5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["default", "literal"])
 def test_a_whole_solve_from_a_store(mode: Any, tmp_path: Path) -> None:
     """Memory and stream end with the same policies; so does the run that drew the samples."""
@@ -300,6 +304,7 @@ def peak_of(how: str, each: int, folder: Path) -> dict[str, Any]:
     return report
 
 
+@pytest.mark.check
 def test_memory_does_not_grow_with_the_store(tmp_path: Path) -> None:
     """Four times the samples: the same memory; a buffer in memory, the control, grows."""
     small, large = (peak_of("streamed", n, tmp_path / str(n)) for n in (10_000, 40_000))

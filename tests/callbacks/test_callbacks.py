@@ -73,6 +73,7 @@ def test_an_accuracy_is_told_round_by_round() -> None:
     assert len(of("samples", events)) == len(rounds)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"feasibility": "strict"}, {"mode": "literal", "iterations": 20}])
 def test_callbacks_change_nothing(options: dict[str, Any], tmp_path: Path) -> None:
     instance = zoo.make("queue")

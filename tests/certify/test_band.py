@@ -18,6 +18,7 @@ def true_value(table: Table, threshold: float) -> float | None:
     return float(answer.value) if answer.status == "optimal" else None
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("name", ["garnet", "random-linear", "wireless"])
 def test_the_true_frontier_lies_within(name: str) -> None:
     """One band at δ = 1e-6, twelve thresholds, each of them checked."""

@@ -66,6 +66,7 @@ def test_above_the_truth_and_closer_with_more_samples(name: str, sigma: tuple[fl
     assert excess[1] <= 0.05 * instance.problem.horizon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["wireless", "random-linear"])
 def test_a_misleading_plan_costs_width_only(name: str) -> None:
     """Plans made on thirty samples a pair, so nearly nonsense, still give bounds above the truth: 20 seeds, none below.

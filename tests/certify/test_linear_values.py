@@ -398,6 +398,7 @@ def check_coverage(name: str, runs: int, first_seed: int) -> None:
         assert trusting >= alarm
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("name", CASES)
 def test_coverage(name: str) -> None:
     check_coverage(name, CASES[name].runs, 60_000)
@@ -450,6 +451,7 @@ def check_tightness(seeds: range, most: tuple[float, float]) -> None:
     assert not any(r.misses(frozen.truth) for r in found[:1])
 
 
+@pytest.mark.slow
 def test_tightness() -> None:
     check_tightness(range(80_000, 80_003), (0.5, 0.85))
 
@@ -473,6 +475,7 @@ def test_coverage_where_the_intervals_are_sharp() -> None:
 # ---- what the assumption is worth ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_without_linearity_the_intervals_are_wrong() -> None:
     """Those without the assumption stay right: 7 of 10 misses at δ = .05 have probability 1e-7 at most."""
     frozen = solved(100_000, misspecification=0.3)

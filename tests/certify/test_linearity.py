@@ -274,6 +274,7 @@ def test_observed_signals_are_tested_by_samples() -> None:
 # ---- the bound -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=200)
 @given(data=st.data(), n=st.integers(2, 6), Y=st.integers(1, 3))
 def test_the_estimated_variance_is_self_bounding(data: st.DataObject, n: int, Y: int) -> None:

@@ -29,6 +29,7 @@ def answer(run: Call, *arguments: Any) -> Any:
     return json.loads(out)
 
 
+@pytest.mark.slow
 def test_the_same_episode_has_the_same_member_and_actions(run: Call, stored_runs: Path) -> None:
     mixture = load_mixture(stored_runs / "named" / "policy.npz")
     assert len(mixture.members) > 1
@@ -294,6 +295,7 @@ def square() -> Instance:
     return Instance("square", problem, simulator, None, "a square of states", {})
 
 
+@pytest.mark.slow
 def test_from_solve_to_act_over_continuous_states(run: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run over a square of states: kept, applied without a simulator call, proved again, and the same from Python."""
     monkeypatch.setitem(zoo.BY_NAME, "square", square)

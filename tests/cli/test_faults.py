@@ -145,6 +145,7 @@ def test_bad_words(run, arguments, says):
     assert says in out + err
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("delay", [0.05, 6.0])
 def test_ctrl_c_exits_130_without_a_traceback(delay):
     """A real SIGINT, while the package loads and while it solves."""

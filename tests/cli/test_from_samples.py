@@ -146,6 +146,7 @@ def test_a_request_that_was_mistyped_does_not_keep_the_right_one_out(run: Any, t
     assert answer(run, "sample", "queue", "--out", out, "--rounds", 2)["rounds"] == 2
 
 
+@pytest.mark.slow
 def test_every_question_to_stored_samples_has_a_certificate_of_its_own(run: Any, folders: Path, tmp_path: Path) -> None:
     """A threshold that is chosen in the light of the first certificate must not be judged by its samples."""
     ask = ["solve", "queue", "--from", folders / "seed0", "--certificate-samples", 20_000]
@@ -166,6 +167,7 @@ def test_every_question_to_stored_samples_has_a_certificate_of_its_own(run: Any,
     assert code == 2 and "`seed` must not be negative" in err
 
 
+@pytest.mark.slow
 def test_too_few_samples_for_a_certificate_are_named(run: Any, tmp_path: Path) -> None:
     answer(run, "sample", "linear-quadratic", "--out", tmp_path / "s")
     code, _, err = run("solve", "linear-quadratic", "--from", tmp_path / "s", "--certificate-samples", 1)
@@ -208,6 +210,7 @@ def test_what_is_drawn_again_is_compared_in_little_memory(tmp_path: Path) -> Non
     assert replayed.finding is not None and "(0, 0, 10, 0)" in replayed.finding and "64 blocks" in replayed.finding
 
 
+@pytest.mark.check
 def test_an_interrupt_says_how_to_go_on_and_the_result_is_the_same(tmp_path: Path) -> None:
     base = [sys.executable, "-m", "saddleback"]
     request = ["sample", "garnet", "--rounds", "40", "--json"]

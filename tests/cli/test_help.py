@@ -180,7 +180,8 @@ SAME_EVERYWHERE = (
 
 def faults_of_name(name: str, found: dict[str, Any], pages: dict[str, str]) -> list[str]:
     """Verbs that differ in the kind of an option, or in its text where that has to be one."""
-    kinds = {verb: re.search(rf"{name} +<([\w\[\]]+)>", pages[verb])[1] for verb in found}  # type: ignore[index]
+    kind = re.compile(rf"{name} +(<[\w\[\]]+>|[A-Z]{{4,}}\b)?")  # <int>; in Typer 0.15 INTEGER, and nothing for a flag
+    kinds = {verb: kind.search(pages[verb])[1] for verb in found}  # type: ignore[index]
     wrong = [f"{name} is of several kinds: {kinds}"] * (len(set(kinds.values())) != 1)
     if name in ("--set", "--json", "--workers", "--executor", "--timeout", "--callback"):
         texts = {verb: option.help for verb, option in found.items()}

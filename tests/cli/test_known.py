@@ -48,12 +48,14 @@ def test_exact_text(run):
     assert "optimal value" in out
 
 
+@pytest.mark.slow
 def test_installed_command_and_module():
     for command in ([sys.executable, "-m", "saddleback"],):
         done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
         assert done.stdout.strip() == __version__
 
 
+@pytest.mark.slow
 def test_the_frontier_gets_a_band_on_request(run):
     calls = ["--points", "4", "--samples", "40000", "--certificate-samples", "200000"]
     code, out, _ = run("frontier", "garnet", *calls, "--json")

@@ -66,6 +66,7 @@ FORMS: dict[str, tuple[str, list[str], int]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_what_is_printed_fits_its_schema(run: Call, runs: Path, tmp_path: Path, form: str) -> None:
     name, arguments, expected = FORMS[form]
@@ -92,6 +93,7 @@ def test_samples_are_verified_and_merged(run: Call, tmp_path: Path) -> None:
     check("sample --merge", json.loads(out))
 
 
+@pytest.mark.check
 def test_a_resumed_run_prints_what_a_solve_prints(run: Call, tmp_path: Path) -> None:
     """Exit code 130 at the interrupt, 0 for the rest."""
     solve = ["solve", "random-linear", "--samples", "3000000", "--out", str(tmp_path / "run")]

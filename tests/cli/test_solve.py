@@ -127,6 +127,7 @@ def test_a_run_folder_holds_the_run(run, tmp_path, table_file):
     assert len(load_mixture(tmp_path / "run" / "policy.npz").weights) == len(answer["policy"])
 
 
+@pytest.mark.check
 def test_a_disk_that_fails_ends_the_run_and_damages_nothing(tmp_path):
     """Files may not grow beyond a kilobyte, so samples cannot be kept: exit code 5, one message, no half-written run.
 
@@ -164,6 +165,7 @@ def test_policy_file_can_be_checked_by_anyone(run, tmp_path):
     assert value == pytest.approx(answer["exact"]["value"], abs=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["ls-mdvi", "ls-mdvi-burn-in", "mirror-descent", "gss", "gss-stopping"])
 def test_every_linear_solver_by_name(run, solver):
     grid = ["--resolution", "20"] if solver == "gss-stopping" else []

@@ -204,6 +204,7 @@ def check_realised(m, seeds, most_calls):
     assert worst[0] <= most_calls
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("m", "most_calls"), [(1, 15), (4, 40)])
 def test_calls_and_guarantee_with_realised_errors(m, most_calls):
     check_realised(m, range(8), most_calls)

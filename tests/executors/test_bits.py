@@ -28,7 +28,7 @@ from saddleback.sampling.executors import make
 from saddleback.simulators.generative_model import Draw
 from spelled_out import solve
 
-pytestmark = pytest.mark.xdist_group("ray")
+pytestmark = [pytest.mark.check, pytest.mark.xdist_group("ray")]
 STUDY = pytest.mark.study
 
 

@@ -22,7 +22,7 @@ from saddleback.solving.prepare_from_store import OnRay, prepare_from
 from streamed_runs import SEED, QuickDisk, fill, square
 
 ray = pytest.importorskip("ray", reason="Ray is an extra: pip install 'saddleback[ray]'")
-pytestmark = pytest.mark.xdist_group("ray")
+pytestmark = [pytest.mark.check, pytest.mark.xdist_group("ray")]
 
 COUNTS = np.array([4600 if x % 5 == 0 else 330 + 7 * x for x in range(27)])
 LIMITS = {"memory": 1_200_000, "num_lots": 5}  # 555 rows a window: products too small for BLAS to share among threads

@@ -30,7 +30,7 @@ from saddleback.solving.prepare_from_store import OnRay, prepare_from
 from streamed_runs import SEED, square
 
 ray = pytest.importorskip("ray", reason="Ray is an extra: pip install 'saddleback[ray]'")
-pytestmark = pytest.mark.xdist_group("ray")
+pytestmark = [pytest.mark.check, pytest.mark.xdist_group("ray")]
 
 STORE = 80 << 20
 SPREAD = {"scheduling_strategy": "SPREAD"}

@@ -137,6 +137,7 @@ cli.main(["solve", "garnet", "--samples", "30000000"])
 """
 
 
+@pytest.mark.slow
 def test_a_process_without_memory_ends_with_one_message() -> None:
     """A real limit, well below what the samples take."""
     command = [sys.executable, "-c", SHORT_OF_MEMORY]

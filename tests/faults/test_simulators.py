@@ -211,6 +211,7 @@ def test_states_of_single_precision_are_samples_as_they_are() -> None:
     assert answers[0].value == pytest.approx(answers[1].value, rel=1e-4)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("workers", [0, 2])
 def test_one_that_hangs_is_ended_and_named(workers: int, tmp_path: Path) -> None:
     inner = Joblib(workers, timeout=1.0) if workers else Serial(timeout=1.0)
@@ -227,6 +228,7 @@ def test_one_that_hangs_is_ended_and_named(workers: int, tmp_path: Path) -> None
         assert executor.num_read > 0, "what was drawn before is not drawn again"
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("how", ["segfault", "kill"])
 def test_one_that_kills_its_process_gets_the_same_key_once_more(how: str, tmp_path: Path) -> None:
     with Joblib(2) as inner, kept(tmp_path / "once", inner) as executor:

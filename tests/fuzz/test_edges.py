@@ -22,6 +22,8 @@ from saddleback.runs.run_folder import load_run
 from saddleback.runs.targets import load_run_target
 from saddleback.sampling.store.sample_store import SampleStore, verify_store
 
+pytestmark = pytest.mark.check
+
 
 @pytest.mark.parametrize("number", [10**309, -(10**400)])
 def test_whole_numbers_that_no_float_can_hold(number: int) -> None:

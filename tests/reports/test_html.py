@@ -76,6 +76,7 @@ def text_of(page: str) -> str:
 # ---- every page ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_page_is_whole_and_keeps_to_itself(cases: dict[str, Reported]) -> None:
     for name, case in cases.items():
         outline = Outline(case.page)
@@ -170,6 +171,7 @@ def test_members_that_miss_are_named(wireless: Reported) -> None:
     assert f"members with {share} % of the weight miss a constraint when played alone" in text
 
 
+@pytest.mark.slow
 def test_maps(cases: dict[str, Reported]) -> None:
     grid = Outline(cases["gridworld"].page)
     arrows = [t for t in grid.text_of("text") if t in "↑→↓←★"]
@@ -414,6 +416,7 @@ def _forge(case: Reported, folder: Path, name: str, change: Callable[[Any], None
 # ---- the bricks ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(st.text(), st.text())
 def test_any_text_comes_back_from_a_tag(content: str, attribute: str) -> None:
     outline = Outline(tag("p", content, title=attribute))

@@ -139,6 +139,7 @@ sizes = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=50)
 @given(st.lists(st.tuples(names, sizes), min_size=1, max_size=7, unique_by=lambda pair: pair[0]), st.integers(1, 9))
 def test_any_names_and_numbers_fit(rows: list[tuple[str, float]], members: int) -> None:

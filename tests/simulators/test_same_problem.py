@@ -116,6 +116,7 @@ def stays(table: Table, s: int) -> bool:
     return all(table.P[[s * 4 + a], [s]][0] == 1.0 for a in range(4))
 
 
+@pytest.mark.slow
 def test_the_lake_s_answer_is_the_same_through_its_environment() -> None:
     """Samples are the same, pair by pair, but for the pairs of walks that are over, which are certain in both."""
     table = lake_table()
@@ -166,6 +167,7 @@ def test_another_law_is_noticed() -> None:
     assert value > critical
 
 
+@pytest.mark.slow
 def test_worker_processes_draw_the_same() -> None:
     """An environment made anew in two workers: the answer of one process."""
     table = lake_table()

@@ -143,6 +143,7 @@ def errors(total, num_seeds):
     return np.array(gaps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_seeds", [6, pytest.param(40, marks=pytest.mark.study)])
 def test_more_samples_give_better_policies(num_seeds):
     few, many = np.median(errors(1_000, num_seeds)), np.median(errors(100_000, num_seeds))

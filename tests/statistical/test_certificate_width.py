@@ -10,6 +10,8 @@ from saddleback.exact import mixture_values, solve_exactly
 from saddleback.theory import plan
 from spelled_out import solve
 
+pytestmark = pytest.mark.check
+
 
 def certified_gap(seed: int, calls: int) -> tuple[float, float]:
     """Certified and true gap on the random linear problem of that seed, d = 8, γ = .9, H = 10."""

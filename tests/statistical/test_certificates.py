@@ -19,6 +19,8 @@ from saddleback import zoo
 from saddleback.exact import mixture_values, solve_exactly
 from spelled_out import solve
 
+pytestmark = pytest.mark.check
+
 DELTA = 0.05
 
 

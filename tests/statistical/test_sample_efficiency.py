@@ -7,6 +7,8 @@ from saddleback import zoo
 from saddleback.exact import mixture_values, solve_exactly
 from spelled_out import solve
 
+pytestmark = pytest.mark.check
+
 
 def error_of(instance, solution):
     """max(V* − V, violation) of the returned mixture, in utilities."""

@@ -32,6 +32,8 @@ from saddleback.theory import (
     tabular_solver_error,
 )
 
+pytestmark = pytest.mark.check
+
 DELTA, RESOLUTION = 0.05, 400
 CASES = {
     "random-linear": ({"gamma": 0.5, "dim": 3}, 4_000_000),

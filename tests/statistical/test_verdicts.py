@@ -11,6 +11,8 @@ from saddleback.problem.spaces import FiniteStates
 from saddleback.simulators.generative_model import GenerativeModel
 from spelled_out import solve
 
+pytestmark = pytest.mark.check
+
 
 @pytest.mark.parametrize(
     ("mode", "dim", "samples"), [("default", 24, 100_000), ("literal", 24, 20_000), ("default", 40, 200_000)]

@@ -106,6 +106,7 @@ def test_longer_decisions_or_more_knots_mend_the_promise() -> None:
         assert promise == pytest.approx(truth, rel=0.06)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mountain-car", "pendulum"])
 def test_solved_from_the_simulator(name: str) -> None:
     """The car gets to the flag and the pendulum earns more than one that hangs; both spend less than without a budget."""

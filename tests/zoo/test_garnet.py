@@ -59,6 +59,7 @@ def test_seed_decides_the_table() -> None:
     assert (first.P != other.P).nnz > 0 and first.names == ("c1", "c2")  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [1, 20])
 def test_large_tables_stay_within_the_predicted_memory(monkeypatch: pytest.MonkeyPatch, k: int) -> None:
     S, A = 10_000, 4

@@ -120,6 +120,7 @@ def memory(name: str, capacity: int, samples: int) -> int:
     return int(top) - int(baseline)
 
 
+@pytest.mark.check
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux's account of peak memory")
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("samples", [30_000, pytest.param(SAMPLES, marks=pytest.mark.study)])

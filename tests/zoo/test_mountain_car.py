@@ -28,6 +28,8 @@ from saddleback.runs.verdict import Status
 from saddleback.solving.solution import Solution
 from spelled_out import solve
 
+pytestmark = pytest.mark.check
+
 MULTIPLIERS = np.linspace(0.0, 1.5, 20)
 DECISIONS = 60  # of a rollout: γ^60 = 0.002 of at most 10 is left out, the same for all policies
 
