@@ -23,7 +23,7 @@ from report_runs import HOSTILE, Outline, Reported, hostile_table, reported
 from saddleback import cli, save_table
 from saddleback.cli.report import MOST_BYTES, report
 from saddleback.errors import InputError, SaddlebackError
-from saddleback.features.function import FeatureFunction
+from saddleback.features import FeatureFunction
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.policies import GreedyPolicy, MixturePolicy
 from saddleback.problem.spaces import BoxStates

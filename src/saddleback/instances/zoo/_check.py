@@ -1,10 +1,8 @@
-"""Range checks of parameters, each error naming the parameter, the range and a remedy."""
+"""What a problem of the zoo may cost: the memory of its table, and the time its reference values take."""
 
 from __future__ import annotations
 
-import math
-
-from saddleback.errors import InputError, require
+from saddleback.errors import InputError
 
 MEMORY_LIMIT = 4 << 30
 """Bytes a problem of the zoo may take before it is refused."""
@@ -15,37 +13,6 @@ _MOST_STEPS = 6e8  # numbers of P times sweeps of value iteration: about five se
 _OVERHEAD = 2e5  # of a signal's optimum, however small the table is
 _DENSE = 1000  # states up to which values are solved for, without sweeps
 _DIGITS = 27.6  # −log 10⁻¹²: sweeps to the accuracy of the reference values, in horizons
-
-
-def whole(name: str, value: int, low: int, high: int | None = None) -> None:
-    """Refuse unless low ≤ value ≤ high."""
-    top = "" if high is None else f" and at most {high}"
-    require(
-        low <= value and (high is None or value <= high),
-        name,
-        f"must be at least {low}{top}",
-        value,
-        "choose a whole number in that range",
-    )
-
-
-def number(name: str, value: float, low: float, high: float = math.inf, *, open_low: bool = False) -> None:
-    """Refuse unless low ≤ value ≤ high (low < value with ``open_low``); NaN and infinity are refused too."""
-    above = low < value if open_low else low <= value
-    left = "(" if open_low else "["
-    right = ", inf)" if math.isinf(high) else f", {high:g}]"
-    require(
-        math.isfinite(value) and above and value <= high,
-        name,
-        f"must lie in {left}{low:g}{right}",
-        value,
-        "choose a number in that range",
-    )
-
-
-def discount(gamma: float) -> None:
-    """Refuse unless 0 ≤ γ < 1."""
-    require(0 <= gamma < 1, "gamma", "must lie in [0, 1)", gamma, "set gamma = 1 - 1/H for a horizon of H steps")
 
 
 def memory(name: str, entries: int, remedy: str) -> None:

@@ -17,8 +17,8 @@ import dataclasses
 
 import numpy as np
 
+from saddleback.errors import discount, number
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import discount, number
 from saddleback.instances.zoo._reference import landmarks
 from saddleback.problem.cmdp import Constraint
 from saddleback.simulators.gymnasium_env import Maker

@@ -11,9 +11,9 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from saddleback.errors import require
+from saddleback.errors import at_least, discount, require
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import discount, effort, memory, whole
+from saddleback.instances.zoo._check import effort, memory
 from saddleback.instances.zoo._reference import landmarks, midway
 from saddleback.simulators.table import Table
 
@@ -39,11 +39,11 @@ def garnet(
     seed: of the random table
     """
     S, A, m = states, actions, constraints
-    whole("states", S, 1)
-    whole("actions", A, 1)
-    whole("successors", successors, 1, S)
-    whole("constraints", m, 1)
-    whole("seed", seed, 0)
+    at_least("states", S, 1)
+    at_least("actions", A, 1)
+    at_least("successors", successors, 1, S)
+    at_least("constraints", m, 1)
+    at_least("seed", seed, 0)
     discount(gamma)
     memory("states", S * A * (successors + m + 2), "use fewer states, actions or successors")
     fewer = "use fewer states, actions, successors or constraints, or a smaller gamma"

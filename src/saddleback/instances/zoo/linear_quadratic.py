@@ -23,10 +23,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from saddleback.errors import require
+from saddleback.errors import at_least, discount, number, require
 from saddleback.features import FeatureFunction
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import discount, number, whole
 from saddleback.instances.zoo._envelope import best_mixture
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.spaces import Actions, Array, BoxStates, States
@@ -56,7 +55,7 @@ def linear_quadratic(
     limit: second moment of the state, discounted average; the threshold of the constraint is limit * H
     gamma: discount factor a step
     """
-    whole("actions", actions, 2, _MOST_ACTIONS)
+    at_least("actions", actions, 2, _MOST_ACTIONS)
     number("drift", drift, 0.0, 0.999)
     number("gain", gain, 0.0, 1.0 + drift, open_low=True)
     number("noise", noise, 1e-100, 1e100)

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import discount, memory, number, whole
+from saddleback.instances.zoo._check import memory
 from saddleback.instances.zoo._reference import landmarks
 from saddleback.simulators.table import Table
 
@@ -46,7 +47,7 @@ def maintenance(
     floor: share of discounted time at work; the threshold of the constraint is floor * H
     gamma: discount factor a slot
     """
-    whole("grades", grades, 2)
+    at_least("grades", grades, 2)
     for name, value in (("wear", wear), ("breakage", breakage), ("swift", swift), ("floor", floor)):
         number(name, value, 0.0, 1.0)
     for name, value in (("output", output), ("planned", planned), ("emergency", emergency)):

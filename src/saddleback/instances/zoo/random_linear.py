@@ -20,8 +20,9 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
+from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import discount, memory, number, whole
+from saddleback.instances.zoo._check import memory
 from saddleback.instances.zoo._reference import landmarks, midway
 from saddleback.problem.spaces import Array
 from saddleback.simulators.table import Table
@@ -52,14 +53,14 @@ def random_linear(
     seed: of the random problem
     """
     S, A, d, m = states, actions, dim, constraints
-    whole("states", S, 1)
-    whole("actions", A, 1)
-    whole("dim", d, 1)
-    whole("constraints", m, 1)
+    at_least("states", S, 1)
+    at_least("actions", A, 1)
+    at_least("dim", d, 1)
+    at_least("constraints", m, 1)
     number("feature_concentration", feature_concentration, 0.0, 1e6, open_low=True)
     number("measure_concentration", measure_concentration, 0.0, 1e6, open_low=True)
     number("misspecification", misspecification, 0.0, 1.0)
-    whole("seed", seed, 0)
+    at_least("seed", seed, 0)
     discount(gamma)
     memory("states", S * A * (S + d + m + 2), "use fewer states or actions, or a garnet, whose table is sparse")
     sequence = np.random.SeedSequence(seed)

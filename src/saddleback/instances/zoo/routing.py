@@ -16,8 +16,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import discount, memory, number, whole
+from saddleback.instances.zoo._check import memory
 from saddleback.instances.zoo._outcomes import Outcomes, product
 from saddleback.instances.zoo._reference import landmarks
 from saddleback.problem.spaces import Actions, States
@@ -46,7 +47,7 @@ def routing(
     budget: energy of the fast server in J a slot, discounted average; the threshold of the constraint is budget * H
     gamma: discount factor a slot
     """
-    whole("capacity", capacity, 1)
+    at_least("capacity", capacity, 1)
     number("arrival", arrival, 0.0, 1.0)
     number("slow", slow, 0.0, 1.0)
     number("fast", fast, 0.0, 1.0)

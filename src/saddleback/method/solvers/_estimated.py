@@ -10,16 +10,14 @@ that two packages that agree give one policy.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 from numpy.typing import ArrayLike
 
-from saddleback.errors import InputError, NumericalError
+from saddleback.errors import NumericalError
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import Policy, TabularPolicy
 from saddleback.problem.spaces import Actions, Array
@@ -65,12 +63,3 @@ def optimal_policy(
             f"{S} states; use another solver, or one of its methods that is exact."
         )
     return TabularPolicy.deterministic((best[:, None] - Q <= _TIE * H).argmax(axis=1), A)
-
-
-def package_for(module: str, extra: str) -> Any:
-    """A package that only one solver needs, or an error that names the extra to install."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        remedy = f'run: pip install "saddleback[{extra}]"'
-        raise InputError(module, "must be installed for this solver", f"{error}", remedy) from error

@@ -15,8 +15,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 
-from saddleback.errors import require
-from saddleback.method.solvers._estimated import package_for, solve_elsewhere
+from saddleback.errors import optional_package, require
+from saddleback.method.solvers._estimated import solve_elsewhere
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import Policy
 from saddleback.problem.spaces import Array
@@ -41,7 +41,7 @@ class MDPSolver:
 
     def optimal_actions(self, P: scipy.sparse.csr_array, reward: Array, gamma: float) -> ArrayLike:
         """One action a state of the table P ``(S·A, S)``, ``reward`` ``(S, A)``."""
-        package = package_for("mdpsolver", "mdpsolver")
+        package = optional_package("mdpsolver", "mdpsolver", "this solver")
         if gamma == 0:  # which it refuses, by ending the interpreter
             return reward.argmax(axis=1)
         S, A = reward.shape

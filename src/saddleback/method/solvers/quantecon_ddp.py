@@ -13,8 +13,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 
-from saddleback.errors import require
-from saddleback.method.solvers._estimated import package_for, solve_elsewhere
+from saddleback.errors import optional_package, require
+from saddleback.method.solvers._estimated import solve_elsewhere
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import Policy
 from saddleback.problem.spaces import Array
@@ -37,7 +37,7 @@ class QuantEcon:
     def optimal_actions(self, P: scipy.sparse.csr_array, reward: Array, gamma: float) -> ArrayLike:
         """One action a state of the table P ``(S·A, S)``, ``reward`` ``(S, A)``."""
         S, A = reward.shape
-        markov = package_for("quantecon.markov", "quantecon")
+        markov = optional_package("quantecon.markov", "quantecon", "this solver")
         # Their slices of P are matrices, and arrays are none.
         model = markov.DiscreteDP(
             reward.ravel(), scipy.sparse.csr_matrix(P), gamma, np.repeat(np.arange(S), A), np.tile(np.arange(A), S)

@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.designs.design import Design
-from saddleback.errors import BudgetError, require
-from saddleback.method.solvers._estimated import package_for
+from saddleback.errors import BudgetError, optional_package, require
 from saddleback.method.solvers.network_policy import NetworkPolicy, scaled
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import Policy
@@ -50,7 +49,7 @@ class StableBaselines:
 
     def solve_interactively(self, problem: CMDP, design: Design, sampler: Sampler, mixing: Array) -> list[Policy]:
         """One trained policy per row σ of ``mixing``, ``(k, 1+m)``, from an equal share of the sampler's budget each."""
-        package = package_for("stable_baselines3", "neural")
+        package = optional_package("stable_baselines3", "neural", "this solver")
         share = min(self.steps, sampler.remaining // len(mixing)) // _SIDE_BY_SIDE * _SIDE_BY_SIDE
         if share < _LEAST:
             raise BudgetError(
@@ -117,8 +116,8 @@ class Episodes:
 
 def environment_of(episodes: Episodes) -> Any:
     """The episodes as Stable-Baselines3 wants them: a vectorised environment that starts ended ones anew by itself."""
-    spaces = package_for("gymnasium.spaces", "neural")
-    base: Any = package_for("stable_baselines3.common.vec_env", "neural").VecEnv
+    spaces = optional_package("gymnasium.spaces", "neural", "this solver")
+    base: Any = optional_package("stable_baselines3.common.vec_env", "neural", "this solver").VecEnv
     space = episodes.problem.states
 
     def seen(states: States) -> NDArray[Any]:
@@ -171,7 +170,7 @@ def environment_of(episodes: Episodes) -> Any:
 @contextmanager
 def own_randomness() -> Iterator[None]:
     """One thread, and the global generators of Python, NumPy and PyTorch as they were when it is over."""
-    torch = package_for("torch", "neural")
+    torch = optional_package("torch", "neural", "this solver")
     threads, plain, legacy = torch.get_num_threads(), random.getstate(), np.random.get_state()  # noqa: NPY002
     torch.set_num_threads(1)
     try:

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saddleback.designs import Exchange
-from saddleback.features.multilinear import Grid
 from saddleback.instances.zoo import make
+from saddleback.instances.zoo._grid import Grid
 from saddleback.instances.zoo._outcomes import Outcomes, product
 
 
@@ -22,11 +22,10 @@ def test_interpolates(top: int, knots: int, axes: int, bend: float, seed: int) -
     """Non-negative, sum one, identity at the nodes, exact for multilinear functions, fast forms equal to the dense one."""
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     grid = Grid(top, axes)
-    tents = grid.tents(knots, 2, bend)
-    states, actions = grid.nodes(tents)
-    np.testing.assert_array_equal(tents.at(states, actions), np.eye(tents.dim))
+    features, (states, actions) = grid.interpolation(knots, 2, bend)
+    np.testing.assert_array_equal(features.at(states, actions), np.eye(features.dim))
     s = rng.integers(0, grid.num_states, 50)
-    phi = tents.all(s)
+    phi = features.all(s)
     assert np.all(phi >= 0)
     np.testing.assert_allclose(phi.sum(axis=2), 1.0, rtol=1e-12)
     a = rng.random((2, axes + 1))
@@ -37,11 +36,11 @@ def test_interpolates(top: int, knots: int, axes: int, bend: float, seed: int) -
 
     theta = multilinear(states, actions)
     expected = np.column_stack([multilinear(s, np.full(50, action)) for action in (0, 1)])
-    np.testing.assert_allclose(tents.values(s, theta), expected, rtol=1e-11)
-    many = rng.standard_normal((tents.dim, 3))
-    np.testing.assert_allclose(tents.values(s, many), phi @ many, atol=1e-12)
-    np.testing.assert_allclose(tents.maximum(s, many), (phi @ many).max(axis=1), atol=1e-12)
-    np.testing.assert_array_equal(tents.argmax(s, many[:, 0]), tents.values(s, many[:, 0]).argmax(axis=1))
+    np.testing.assert_allclose(features.values(s, theta), expected, rtol=1e-11)
+    many = rng.standard_normal((features.dim, 3))
+    np.testing.assert_allclose(features.values(s, many), phi @ many, atol=1e-12)
+    np.testing.assert_allclose(features.maximum(s, many), (phi @ many).max(axis=1), atol=1e-12)
+    np.testing.assert_array_equal(features.argmax(s, many[:, 0]), features.values(s, many[:, 0]).argmax(axis=1))
 
 
 def test_knots_are_an_optimal_design_for_every_pair() -> None:
