@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from helpers import random_table
 from report_runs import HOSTILE, Outline, Reported, hostile_table, reported
 from saddleback import cli, save_table
-from saddleback.cli.report import MOST_BYTES, report
+from saddleback.cli.report import report
 from saddleback.errors import InputError, SaddlebackError
 from saddleback.features.function import FeatureFunction
 from saddleback.problem.cmdp import CMDP, Constraint, Start
@@ -29,7 +29,7 @@ from saddleback.problem.policies import GreedyPolicy, MixturePolicy
 from saddleback.problem.spaces import BoxStates
 from saddleback.reports.html.figures import gaps
 from saddleback.reports.html.markup import data_block, tag
-from saddleback.reports.html.page import page_of
+from saddleback.reports.html.page import MOST_BYTES, page_of
 from saddleback.reports.html.places import places_of
 from saddleback.reports.html.reproduce import command
 from saddleback.reports.html.svg import Scale, ticks

@@ -18,9 +18,10 @@ from saddleback import zoo
 from saddleback.certificates import Certificate
 from saddleback.exact import mixture_values, solve_exactly
 from saddleback.problem.policies import MixturePolicy, TabularPolicy
+from saddleback.reports.exact_text import print_exact
+from saddleback.runs.numbers import between, number
 from saddleback.runs.solution import ConstraintReport, MemberReport, Solution, Status
-from saddleback.runs.tables import between, number
-from saddleback.runs.text import print_exact, print_solution
+from saddleback.runs.text import print_solution
 from saddleback.simulators.table import Table
 from saddleback.solving.solve import solve
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from rich.console import Console
 
-from saddleback.cli.common import Json, Seed, Settings, Target, exact_answer, exact_json, print_json
+from saddleback.cli.common import Json, Seed, Settings, Target, print_json
 from saddleback.cli.drawing import Callbacks, Drawing, ExecutorName, Timeout, Workers, resumable
 from saddleback.cli.sample import pinned, samples_for
 from saddleback.designs import BY_NAME as DESIGNS
@@ -29,6 +29,7 @@ from saddleback.runs.run_folder import check_place, save_run
 from saddleback.runs.solution import Solution
 from saddleback.runs.targets import load_target, origin_of
 from saddleback.runs.text import print_solution
+from saddleback.runs.truth import exact_answer, exact_json
 from saddleback.runs.work_folder import TRACE, abandon_work, begin_work, finish_work, work_folder
 from saddleback.simulators.generative_model import derived_seed
 from saddleback.solving.drawings import drawings_of

@@ -14,11 +14,10 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from saddleback.certificates import Certificate
-from saddleback.exact import ExactAnswer
-from saddleback.problem.cmdp import CMDP
 from saddleback.runs.certificate_text import print_certificate
+from saddleback.runs.numbers import between, confidence, number
 from saddleback.runs.solution import Solution, Status
-from saddleback.runs.tables import add_row, between, empty_table, number, sentence
+from saddleback.runs.tables import add_row, empty_table, sentence
 
 _MOST_MEMBERS = 6
 _MOST_COLUMNS = 3  # constraints that fit beside each other in the table of members
@@ -56,24 +55,6 @@ def print_solution(console: Console, solution: Solution, check: Mapping[str, Any
             console.print(f"Note: {escape(remark)}.")
 
 
-def print_exact(console: Console, problem: CMDP, answer: ExactAnswer) -> None:
-    """The known answer of a table."""
-    name = f"[bold]{escape(problem.name)}[/bold]"
-    if answer.status != "optimal":
-        console.print(f"{name}: [red]infeasible[/red]. Largest reachable slack {number(answer.max_slack)}.")
-        return
-    console.print(f"{name}: optimal value {number(answer.value)} (discounted total).")
-    price = "price (reward per unit of threshold)"
-    table = empty_table(None, ["constraint", "wanted"], ["value", price], ranges=[price])
-    rows = zip(
-        problem.constraints, problem.user_thresholds(), answer.constraint_values, answer.multipliers, strict=True
-    )
-    for c, b, v, multiplier in rows:
-        add_row(table, c.name, f"{c.sense} {number(float(b))}", number(float(v)), number(float(multiplier)))
-    console.print(table)
-    console.print(f"Slater constant (room left by the constraints): {number(answer.slater)}. {answer.seconds:.3f} s.")
-
-
 def _limits(solution: Solution) -> list[str]:
     """The proved limits of reward and constraints, if there are any."""
     certificate = solution.certificate
@@ -88,7 +69,7 @@ def _answer_table(solution: Solution) -> RichTable:
     table = empty_table(
         "The policy, in your units", ["quantity", "wanted"], ["estimate", head, "slack", "price"], ranges=[head]
     )
-    likely = ["", *("" if c.low is None else f"{number(c.low)} to {number(c.high)}" for c in solution.constraints)]
+    likely = ["", *("" if c.low is None else between((c.low, c.high)) for c in solution.constraints)]
     limits = proved or likely
     add_row(table, "reward", "largest", number(solution.value), limits[0], "", "")
     # Where no mixture is feasible there are no prices.
@@ -104,8 +85,8 @@ def _units(solution: Solution) -> str:
     units = f"Values are expected discounted totals (discount {problem.gamma:g}, effective horizon {problem.horizon:.4g} steps)."
     if _limits(solution):
         return f"{units} 'Proved limits' come from fresh samples: see below."
-    sure = f"{100 * (1 - settings['delta']):g} % confidence"
-    return f"{units} 'Likely range' is measured from the samples at {sure}; it is not a proof."
+    sure = confidence(1 - settings["delta"])
+    return f"{units} 'Likely range' is measured from the samples at {sure} confidence; it is not a proof."
 
 
 def _truth_table(solution: Solution, check: Mapping[str, Any]) -> RichTable:

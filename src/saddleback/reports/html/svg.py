@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from saddleback.reports.html.markup import Content, Markup, join, tag
-from saddleback.runs.tables import number
+from saddleback.runs.numbers import number
 
 WIDTH = 480
 

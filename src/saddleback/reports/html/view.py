@@ -12,8 +12,8 @@ from typing import Any, Literal, NamedTuple
 from saddleback.errors import InputError
 from saddleback.files.json_file import Maybe, check_shape, plain, short
 from saddleback.problem.cmdp import CMDP
+from saddleback.runs.numbers import number, percent, symbol
 from saddleback.runs.run_folder import Run
-from saddleback.runs.tables import number
 
 Worth = Literal["proved", "likely", "none"]
 _ROUNDING = 1e-9
@@ -172,16 +172,6 @@ def _verdict(row: Row, allowed: float, scale: float) -> str:
     if least > allowed + rounding:
         return f"{word} to be missed, by {number(least)} or more"
     return f"open: missed by at most {number(most)}"
-
-
-def symbol(sense: str) -> str:
-    """≥ or ≤."""
-    return "≥" if sense == ">=" else "≤"
-
-
-def percent(x: float) -> str:
-    """A share in percent, with three digits at most."""
-    return f"{100 * x:.3g}\u00a0%"
 
 
 def answer_sentence(view: View) -> list[str]:
