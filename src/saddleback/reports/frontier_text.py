@@ -13,7 +13,7 @@ from saddleback.solving.frontier import Frontier
 
 
 def print_frontier(console: Console, curve: Frontier) -> None:
-    """Threshold, best reward, price and mixture, one row a threshold."""
+    """Threshold, best reward, price and mixture, one row per threshold."""
     problem = curve.problem
     moving = problem.constraints[curve.constraint]
     console.print(

@@ -37,7 +37,7 @@ def print_recertified(console: Console, problem: CMDP, run: Run, proof: Certific
 
 
 def print_recheck(console: Console, run: Run, checks: Sequence[Check]) -> None:
-    """One row a check, what failed in words, and what was out of reach."""
+    """One row per check, what failed in words, and what could not be checked."""
     table = empty_table(f"{escape(str(run.path))}: the stored proof, computed again", ["statement", "outcome"], [])
     table.add_column("detail", overflow="fold")
     for check in checks:

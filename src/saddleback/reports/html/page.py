@@ -111,7 +111,9 @@ def _sections(view: View) -> tuple[list[Markup], dict[str, Any] | None]:
     if FRONTIER in drawings:
         content, data = tradeoff(view)
         lead = "Move the slider: every number comes from the samples of this run; nothing is drawn again."
-        body.append(_section("frontier", "What if the limit were another?", tag("p", lead, class_="note"), content))
+        body.append(
+            _section("frontier", "What if the threshold were different?", tag("p", lead, class_="note"), content)
+        )
     if view.run.mixture is not None:
         body.append(_section("policy", "The policy", sections.members(view), policy(view)))
     body.append(_section("starts", "By start state", sections.starts(view)))

@@ -176,7 +176,7 @@ def _controls(view: View, curve: dict[str, Any], i: int, k: int) -> Markup:
         tag("div", tag("dt", words), tag("dd", tag("output", "–", id=f"{name}-{k}", for_=f"slider-{k}")))
         for name, words in outputs
     ]
-    heading = tag("h3", f"If the threshold of {row.name} were another")
+    heading = tag("h3", f"If the threshold of {row.name} were different")
     line_ = tag(
         "div",
         tag("label", f"{row.name} {symbol(row.sense)}", for_=f"exact-{k}"),
