@@ -57,13 +57,13 @@ NEEDS: dict[str, set[str]] = {
         " instances instances.zoo instances.problem_file",
         "solving": "errors problem features simulators designs sampling method method.solvers method.evaluators"
         " method.duals theory exact certificates runs",
-        "reports.plots": "errors",
+        "reports.plots": "errors runs solving",
         "reports.listeners": "errors runs",
         "reports.html": "errors _version files problem method.master_lp runs",
-        "reports": "problem sampling.memory.limit certificates runs solving",
+        "reports": "problem simulators.checks sampling.memory.limit exact certificates runs solving",
         "testing": "problem features simulators simulators.checks designs sampling method exact",
         "cli": "errors _version files problem simulators simulators.checks designs sampling method.solvers"
-        " method.evaluators method.duals exact certificates instances instances.zoo runs solving"
+        " method.evaluators method.duals exact instances instances.zoo runs solving"
         " reports reports.listeners reports.html",
         "__main__": "cli",
         "__init__": "errors _version problem features simulators designs certificates instances instances.zoo runs solving",

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from saddleback.solving.budgeted import finish
-from saddleback.solving.steering import Orders
 
 from helpers import random_design, random_table, sampled
 from saddleback.designs.design import Design
@@ -20,20 +18,21 @@ from saddleback.errors import InputError
 from saddleback.method.evaluators import LSPE, LSTD
 from saddleback.method.solvers import LSMDVI, MirrorDescent, PlugIn
 from saddleback.problem.policies import GreedyPolicy, SoftmaxPolicy
-from saddleback.runs.settings import Method
+from saddleback.runs.settings import Method, Settings
 from saddleback.sampling.blocks import BlockSource, blocks_for
 from saddleback.sampling.store.layout import Layout
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.sampling.streamed_buffer import StreamedBuffer, streamed_buffer
 from saddleback.sampling.value_functions import MaxDifference, PolicyValue, SoftDifference
 from saddleback.simulators.generative_model import Stream
+from saddleback.solving.find import find_policy
 from saddleback.solving.prepare import prepare
 from saddleback.solving.prepare_from_store import counted_buffer, prepare_from
 from streamed_runs import SEED, QuickDisk, fill, in_memory, square
 
 COUNTS = np.array([4600 if x % 5 == 0 else 330 + 7 * x for x in range(27)])  # some pairs have two blocks
 SMALL = {"memory": 1_200_000, "num_lots": 3}  # 925 rows a window: batches in pieces, or a few at a time
-ORDERS = Orders("column-generation", "relaxed", 200, 0.95)
+ASKED = Settings()
 MIXING = np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
 
 
@@ -258,7 +257,7 @@ def test_a_whole_solve_from_a_store(mode: Any, tmp_path: Path) -> None:
             prepare_from(problem, store, choices, buffer=kind, num_batches=T) for kind in ("memory", "streamed")
         ]
         assert isinstance(parts[2].solver_buffer, StreamedBuffer)
-        found = [finish(problem, p, ORDERS, {}) for p in parts]
+        found = [find_policy(problem, p, ASKED) for p in parts]
     for solution in found[1:]:
         assert solution.status == found[0].status
         np.testing.assert_allclose(solution.mixture.weights, found[0].mixture.weights, rtol=0, atol=1e-9)

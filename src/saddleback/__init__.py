@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from saddleback.problem.policies import GreedyPolicy, MixturePolicy, SoftmaxPolicy, TabularPolicy
     from saddleback.problem.policy_file import load_mixture, save_mixture
     from saddleback.problem.spaces import BoxStates, FiniteStates
+    from saddleback.reports.plots import plot
     from saddleback.runs.settings import Method, Part, Settings
     from saddleback.runs.verdict import Status
     from saddleback.simulators.generative_model import GenerativeModel
@@ -69,6 +70,7 @@ _HOME = {
     "load_mixture": "problem.policy_file",
     "load_table": "instances.table_file",
     "optimal_design": "designs.optimal",
+    "plot": "reports.plots",
     "resume": "solving.kept_run",
     "save_mixture": "problem.policy_file",
     "save_table": "instances.table_file",
@@ -121,6 +123,7 @@ __all__ = [
     "load_mixture",
     "load_table",
     "optimal_design",
+    "plot",
     "resume",
     "save_mixture",
     "save_table",

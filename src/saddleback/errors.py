@@ -15,7 +15,7 @@ import importlib
 import math
 from collections.abc import Iterable
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NoReturn
 
 
 class SaddlebackError(Exception):
@@ -145,3 +145,8 @@ def optional_package(module: str, extra: str, purpose: str) -> Any:
     except ImportError as error:
         remedy = f'run: pip install "saddleback[{extra}]"'
         raise InputError(module, f"must be installed for {purpose}", error, remedy) from error
+
+
+def gone(name: str, successor: str) -> NoReturn:
+    """Say where a public name of earlier versions went."""
+    raise InputError(name, "is no longer there", "a call of it", f"use {successor}")

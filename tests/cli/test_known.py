@@ -4,11 +4,14 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from helpers import random_table
 from saddleback import __version__, zoo
-from saddleback.exact import solve_exactly
+from saddleback.exact import mixture_values, solve_exactly
+from saddleback.problem.policies import MixturePolicy, TabularPolicy
+from saddleback.runs.truth import truth_of
 
 
 def test_zoo_lists_every_problem(run):
@@ -46,6 +49,18 @@ def test_exact_text(run):
     code, out, _ = run("exact", "garnet")
     assert code == 0
     assert "optimal value" in out
+
+
+def test_the_truth_about_a_policy():
+    instance = zoo.make("garnet")
+    lazy = TabularPolicy.deterministic(np.zeros(instance.table.num_states, dtype=int), instance.table.num_actions)
+    mixture = MixturePolicy((lazy,), np.ones(1))
+    found = truth_of(instance, mixture)
+    assert [found["value"], *found["constraints"]] == mixture_values(instance.table, mixture).tolist()
+    assert found["optimum"]["value"] == pytest.approx(7.69697529672, abs=1e-5)
+    assert found["optimum"]["constraints"] == solve_exactly(instance.table).constraint_values.tolist()
+    assert set(truth_of(instance, None)) == {"optimum"}
+    assert truth_of(zoo.make("hard-instance", dim=40), mixture) is None
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from helpers import random_table
 from report_runs import HOSTILE, Outline, Reported, hostile_table, reported
 from saddleback import cli, save_table
-from saddleback.cli.report import MOST_BYTES, report
+from saddleback.cli.report import report
 from saddleback.errors import InputError, SaddlebackError
 from saddleback.features import FeatureFunction
 from saddleback.problem.cmdp import CMDP, Constraint, Start
@@ -29,7 +29,8 @@ from saddleback.problem.policies import GreedyPolicy, MixturePolicy
 from saddleback.problem.spaces import BoxStates
 from saddleback.reports.html.figures import gaps
 from saddleback.reports.html.markup import data_block, tag
-from saddleback.reports.html.page import page_of
+from saddleback.reports.html.page import MOST_BYTES, page_of
+from saddleback.reports.html.page import report as write_report
 from saddleback.reports.html.places import places_of
 from saddleback.reports.html.reproduce import command
 from saddleback.reports.html.svg import Scale, ticks
@@ -154,7 +155,7 @@ def test_the_answer_in_plain_words(cases: dict[str, Reported]) -> None:
 def test_sections_are_there_where_there_is_something_to_say(cases: dict[str, Reported]) -> None:
     heads = {name: Outline(case.page).text_of("h2") for name, case in cases.items()}
     assert heads["wireless"] == [
-        *("What is proved", "What if the limit were another?", "The policy", "By start state"),
+        *("What is proved", "What if the threshold were different?", "The policy", "By start state"),
         *("How the price was found", "Where the samples were taken", "Diagnostics", "How to reproduce it"),
     ]
     assert "The policy" not in heads["infeasible"] and "How to reproduce it" in heads["infeasible"]
@@ -271,6 +272,8 @@ def test_report_writes_the_page(wireless: Reported, tmp_path: Path, capsys: pyte
     told = json.loads(capsys.readouterr().out)
     assert told["bytes"] == place.stat().st_size and told["report"] == str(place)
     assert told["drawn_from"] == ["design.json", "dual.json", "frontier.json"]
+    assert write_report(str(wireless.run.path), tmp_path / "again.html") == tmp_path / "again.html"
+    assert (tmp_path / "again.html").read_text() == wireless.page
     with pytest.raises(InputError, match="existing folder"):
         report(wireless.run.path, out=tmp_path / "nowhere" / "page.html")
     with pytest.raises(InputError, match="must be a file"):

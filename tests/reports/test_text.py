@@ -19,9 +19,10 @@ from saddleback.certificates import Certificate
 from saddleback.exact import mixture_values, solve_exactly
 from saddleback.problem.policies import MixturePolicy, TabularPolicy
 from saddleback.problem.remarks import Remark
+from saddleback.reports.exact_text import print_exact
 from saddleback.runs.answer import ConstraintReport, MemberReport
-from saddleback.runs.tables import between, number
-from saddleback.runs.text import print_exact, print_solution
+from saddleback.runs.numbers import at_most, between, confidence, number, percent, symbol
+from saddleback.runs.text import print_solution
 from saddleback.runs.verdict import Reason, Shortfall, Status, Verdict
 from saddleback.simulators.table import Table
 from saddleback.solving.solution import Solution
@@ -227,3 +228,10 @@ def test_exact_answers() -> None:
     infeasible = bandit([0.75, 0.75])
     text = printed(print_exact, infeasible.problem(), solve_exactly(infeasible))
     assert text == "bandit: infeasible. Largest reachable slack -0.25.\n"
+
+
+def test_words_around_numbers() -> None:
+    assert (at_most(12.3456), at_most(None)) == ("at most 12.35", "no bound")
+    assert (between((None, 2.0)), between(None)) == ("– to 2", "–")
+    assert (confidence(0.95), confidence(1 - 1e-6), percent(1 / 3)) == ("95 %", "99.9999 %", "33.3\u00a0%")
+    assert (symbol(">="), symbol("<=")) == ("≥", "≤")

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from rich.console import Console
 
-from saddleback.cli.common import Json, Seed, Settings, Target, exact_answer, exact_json, print_json
+from saddleback.cli.common import Json, Seed, Settings, Target, print_json
 from saddleback.cli.drawing import Callbacks, Drawing, ExecutorName, Timeout, Workers, resumable
 from saddleback.cli.sample import pinned, samples_for
 from saddleback.designs import BY_NAME as DESIGNS
@@ -27,6 +27,7 @@ from saddleback.runs.certificate_file import problem_fields
 from saddleback.runs.run_folder import check_place
 from saddleback.runs.targets import load_target, origin_of
 from saddleback.runs.text import print_solution
+from saddleback.runs.truth import exact_answer, exact_json
 from saddleback.simulators.generative_model import derived_seed
 from saddleback.solving.kept_run import Place, put_away, solve_kept
 from saddleback.solving.kept_run import Workers as DrawnBy

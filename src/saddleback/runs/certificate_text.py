@@ -8,7 +8,8 @@ from rich.table import Table as RichTable
 
 from saddleback.certificates import Certificate
 from saddleback.problem.cmdp import CMDP
-from saddleback.runs.tables import add_row, between, empty_table, number, sentence
+from saddleback.runs.numbers import at_most, between, confidence, number
+from saddleback.runs.tables import add_row, empty_table, sentence
 
 _ROUNDING = 1e-9
 
@@ -31,7 +32,7 @@ def print_certificate(
 
 
 def _table(problem: CMDP, certificate: Certificate) -> RichTable:
-    title = f"What is proved, with {100 * certificate.confidence:g} % confidence"
+    title = f"What is proved, with {confidence(certificate.confidence)} confidence"
     table = empty_table(title, ["statement"], ["limits"], ranges=["limits"])
     table.add_column("verdict", overflow="fold")
     assert certificate.value is not None
@@ -46,8 +47,8 @@ def _table(problem: CMDP, certificate: Certificate) -> RichTable:
         add_row(table, f"{c.name} {c.sense} {number(float(b))}", between(limits), word)
     top, gap = certificate.upper_bound, certificate.gap
     known = "vacuous: the largest there is" if top is not None and top >= most else ""
-    add_row(table, "reward of the best policy", "no bound" if top is None else f"at most {number(top)}", known)
-    add_row(table, "what this policy loses to it", "no bound" if gap is None else f"at most {number(gap)}", "")
+    add_row(table, "reward of the best policy", at_most(top), known)
+    add_row(table, "what this policy loses to it", at_most(gap), "")
     return table
 
 
@@ -86,9 +87,9 @@ def _room(problem: CMDP, certificate: Certificate) -> str:
         return "Nothing is proved: there were too few samples for a bound."
     if not certificate.infeasible:
         return "Not proved: the fresh samples leave it possible that some policy meets the constraints; draw more."
-    chance = (
-        f" with {100 * certificate.confidence:g} % confidence" if certificate.samples else ""
-    )  # else: by arithmetic
+    chance = ""  # by arithmetic
+    if certificate.samples:
+        chance = f" with {confidence(certificate.confidence)} confidence"
     sure = f"Proved{chance}: no policy meets the constraints"
     if problem.num_constraints > 1:
         missed = f"{number(-room)} or more in utilities (signals scaled to lie between 0 and 1)"

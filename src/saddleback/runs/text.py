@@ -14,11 +14,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from saddleback.exact import ExactAnswer
-from saddleback.problem.cmdp import CMDP
 from saddleback.runs.answer import Answer
 from saddleback.runs.certificate_text import print_certificate
-from saddleback.runs.tables import add_row, between, empty_table, number, sentence
+from saddleback.runs.numbers import between, confidence, number
+from saddleback.runs.tables import add_row, empty_table, sentence
 from saddleback.runs.verdict import Status
 
 _WIDTH = 100
@@ -69,24 +68,6 @@ def as_html(solution: Answer) -> str:
     return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
 
 
-def print_exact(console: Console, problem: CMDP, answer: ExactAnswer) -> None:
-    """The known answer of a table."""
-    name = f"[bold]{escape(problem.name)}[/bold]"
-    if answer.status != "optimal":
-        console.print(f"{name}: [red]infeasible[/red]. Largest reachable slack {number(answer.max_slack)}.")
-        return
-    console.print(f"{name}: optimal value {number(answer.value)} (discounted total).")
-    price = "price (reward per unit of threshold)"
-    table = empty_table(None, ["constraint", "wanted"], ["value", price], ranges=[price])
-    rows = zip(
-        problem.constraints, problem.user_thresholds(), answer.constraint_values, answer.multipliers, strict=True
-    )
-    for c, b, v, multiplier in rows:
-        add_row(table, c.name, f"{c.sense} {number(float(b))}", number(float(v)), number(float(multiplier)))
-    console.print(table)
-    console.print(f"Slater constant (room left by the constraints): {number(answer.slater)}. {answer.seconds:.3f} s.")
-
-
 def _limits(solution: Answer) -> list[str]:
     """The proved limits of reward and constraints, if there are any."""
     certificate = solution.certificate
@@ -101,7 +82,7 @@ def _answer_table(solution: Answer) -> RichTable:
     table = empty_table(
         "The policy, in your units", ["quantity", "wanted"], ["estimate", head, "slack", "price"], ranges=[head]
     )
-    likely = ["", *("" if c.low is None else f"{number(c.low)} to {number(c.high)}" for c in solution.constraints)]
+    likely = ["", *("" if c.low is None else between((c.low, c.high)) for c in solution.constraints)]
     limits = proved or likely
     add_row(table, "reward", "largest", number(solution.value), limits[0], "", "")
     # Where no mixture is feasible there are no prices.
@@ -117,8 +98,8 @@ def _units(solution: Answer) -> str:
     units = f"Values are expected discounted totals (discount {problem.gamma:g}, effective horizon {problem.horizon:.4g} steps)."
     if _limits(solution):
         return f"{units} 'Proved limits' come from fresh samples: see below."
-    sure = f"{100 * (1 - settings['delta']):g} % confidence"
-    return f"{units} 'Likely range' is measured from the samples at {sure}; it is not a proof."
+    sure = confidence(1 - settings["delta"])
+    return f"{units} 'Likely range' is measured from the samples at {sure} confidence; it is not a proof."
 
 
 def _truth_table(solution: Answer, check: Mapping[str, Any]) -> RichTable:

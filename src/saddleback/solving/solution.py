@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NoReturn
 
-from saddleback.errors import UnmetError
+from saddleback.errors import UnmetError, gone
 from saddleback.problem.spaces import Array
 from saddleback.runs.answer import Answer
 from saddleback.runs.settings import Settings
@@ -38,6 +39,10 @@ class Solution(Answer):
             found = "there is no certificate" if self.certificate is None else "its limits leave a constraint open"
             raise UnmetError(f"the constraints are not proved to hold: {found}; solve with feasibility='strict'.", 4)
         return self
+
+    def plot(self, *_: object, **__: object) -> NoReturn:
+        """Gone: ``saddleback.plot(solution)``."""
+        gone("Solution.plot", "saddleback.plot(solution, panel=..., ax=...)")
 
     def __str__(self) -> str:
         return as_text(self)
