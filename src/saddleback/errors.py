@@ -57,6 +57,8 @@ class BudgetError(SaddlebackError):
 class UnmetError(SaddlebackError):
     """The answer is less than what was asked for with ``must=`` or ``solution.require()``."""
 
+    exit_code = 4
+
     def __init__(self, message: str, exit_code: int):
         self.exit_code = exit_code
         super().__init__(message)
