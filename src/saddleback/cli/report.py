@@ -11,7 +11,7 @@ from rich.console import Console
 
 from saddleback.cli.common import Json, print_json
 from saddleback.errors import InputError
-from saddleback.files.json_file import written_whole
+from saddleback.files.disk import written_whole
 from saddleback.reports.html.page import page_of
 from saddleback.runs.run_folder import load_run
 from saddleback.runs.targets import load_run_target
