@@ -169,7 +169,7 @@ def test_rounds_draw_from_streams_of_their_own() -> None:
     """Three rounds of ten samples each: were a stream begun again, rounds two and three would be the same."""
     from saddleback.designs.design import full_design
     from saddleback.problem.spaces import FiniteStates
-    from saddleback.sampling.buffer import collect
+    from saddleback.sampling.collect import collect
     from saddleback.simulators.generative_model import GenerativeModel
 
     instance = zoo.make("garnet")

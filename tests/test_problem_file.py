@@ -21,7 +21,7 @@ from saddleback.instances.problem_file.sections import line_of, read_toml
 from saddleback.problem.spaces import BoxStates
 from saddleback.runs.run_folder import load_run, save_run
 from saddleback.runs.targets import load_run_target, load_target, named_again, origin_of
-from saddleback.sampling.buffer import collect
+from saddleback.sampling.collect import collect
 from saddleback.sampling.executors import make as make_executor
 from saddleback.simulators.generative_model import generator
 from spelled_out import solve

@@ -13,7 +13,7 @@ from saddleback.exact import mixture_values, policy_values, solve_exactly
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.spaces import FiniteStates
 from saddleback.runs.settings import Method
-from saddleback.sampling.buffer import collect
+from saddleback.sampling.collect import collect
 from saddleback.simulators.generative_model import GenerativeModel, Stream
 from saddleback.solving.prepare import prepare
 from spelled_out import solve

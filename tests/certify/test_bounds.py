@@ -13,7 +13,9 @@ from saddleback.certificates.linear_bound import linear_bound, plan_linear
 from saddleback.certificates.tabular_bound import plan_tabular, tabular_bound
 from saddleback.exact.values import best_policy
 from saddleback.runs.settings import Method
-from saddleback.sampling.buffer import Buffer, collect, cut
+from saddleback.sampling.collect import collect
+from saddleback.sampling.counted_buffer import CountedBuffer as Buffer
+from saddleback.sampling.counted_buffer import cut
 from saddleback.simulators.generative_model import Stream
 from saddleback.solving.prepare import Prepared, prepare
 

@@ -39,7 +39,9 @@ from saddleback.features import FeatureFunction
 from saddleback.problem.cmdp import Start
 from saddleback.problem.policies import GreedyPolicy, MixturePolicy, SoftmaxPolicy, TabularPolicy
 from saddleback.problem.spaces import BoxStates
-from saddleback.sampling.buffer import Buffer, collect, cut
+from saddleback.sampling.buffer import Buffer
+from saddleback.sampling.collect import collect
+from saddleback.sampling.counted_buffer import cut
 from saddleback.simulators.generative_model import GenerativeModel, Stream
 from saddleback.solving.strict import guide_of
 from spelled_out import solve

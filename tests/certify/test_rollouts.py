@@ -12,7 +12,8 @@ from saddleback.designs.design import full_design
 from saddleback.exact import mixture_values
 from saddleback.exact.values import state_values
 from saddleback.problem.policies import MixturePolicy, TabularPolicy
-from saddleback.sampling.buffer import collect, cut
+from saddleback.sampling.collect import collect
+from saddleback.sampling.counted_buffer import cut
 from saddleback.simulators.generative_model import Stream
 
 

@@ -137,9 +137,6 @@ class WatchedExecutor:
             self._notebook.note(Key(*source.key(task)), len(draw.next_states), asked, draw)
             yield task, draw
 
-    def close(self) -> None:
-        """``inner`` is its owner's to close."""
-
 
 class WatchedModel(GenerativeModel):
     """A simulator whose calls are entered one by one: for whoever takes no executor."""

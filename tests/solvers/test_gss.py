@@ -18,7 +18,8 @@ from saddleback.method.oracles import Solver
 from saddleback.method.solvers.gss import GSS, gss_design_and_counts, ridge
 from saddleback.method.solvers.perturbed_model import policy_iteration
 from saddleback.problem.policies import as_table
-from saddleback.sampling.buffer import collect, cut
+from saddleback.sampling.collect import collect
+from saddleback.sampling.counted_buffer import cut
 from saddleback.simulators.generative_model import Stream, generator
 from saddleback.simulators.table import Table
 

@@ -11,7 +11,10 @@ from saddleback.instances.zoo import Instance, make
 from saddleback.instances.zoo.pendulum import TORQUES
 from saddleback.problem.policies import GreedyPolicy
 from saddleback.sampling.batches import ConsecutiveBatches, Parts, repeated_points
-from saddleback.sampling.buffer import Buffer, MaxDifference, PolicyValue, collect, cut
+from saddleback.sampling.buffer import MaxDifference, PolicyValue
+from saddleback.sampling.collect import collect
+from saddleback.sampling.counted_buffer import CountedBuffer as Buffer
+from saddleback.sampling.counted_buffer import cut
 from spelled_out import solve
 
 

@@ -28,7 +28,9 @@ from saddleback.problem.policies import MixturePolicy
 from saddleback.problem.rounding import first_largest, rounded
 from saddleback.problem.spaces import Array
 from saddleback.sampling.blocks import Executor
-from saddleback.sampling.buffer import Buffer, collect, cut
+from saddleback.sampling.buffer import Buffer
+from saddleback.sampling.collect import collect
+from saddleback.sampling.counted_buffer import cut
 from saddleback.sampling.trajectories import steps_per_rollout
 from saddleback.simulators.generative_model import GenerativeModel, Stream
 

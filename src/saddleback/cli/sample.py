@@ -17,8 +17,7 @@ from saddleback.cli.common import Json, Seed, Settings, Target, print_json
 from saddleback.cli.drawing import Drawing, ExecutorName, Timeout, Workers, resumable
 from saddleback.designs.design import Design
 from saddleback.errors import InputError, require
-from saddleback.files.disk import disk_faults_named
-from saddleback.files.json_file import sync_folder
+from saddleback.files.disk import disk_faults_named, sync_folder
 from saddleback.instances.instance import Instance
 from saddleback.runs.settings import Method
 from saddleback.runs.settings import Settings as Asked

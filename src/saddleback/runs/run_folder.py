@@ -31,16 +31,8 @@ import scipy
 
 from saddleback._version import __version__
 from saddleback.errors import InputError, StorageError
-from saddleback.files.json_file import (
-    Maybe,
-    check_shape,
-    read_json,
-    sha256_of,
-    short,
-    sync_folder,
-    write_json,
-    written_whole,
-)
+from saddleback.files.disk import sync_folder, written_whole
+from saddleback.files.json_file import Maybe, check_shape, read_json, sha256_of, short, write_json
 from saddleback.files.npz import BUDGET, ArraySpec, read_arrays, write_arrays
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy

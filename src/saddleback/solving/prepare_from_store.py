@@ -29,7 +29,10 @@ from saddleback.problem.spaces import Array, States
 from saddleback.runs.settings import Method
 from saddleback.sampling.allocation import batches_and_counts
 from saddleback.sampling.batches import CountBatches, Parts
-from saddleback.sampling.buffer import Buffer, Samples, cut
+from saddleback.sampling.buffer import Buffer
+from saddleback.sampling.collect import Samples
+from saddleback.sampling.counted_buffer import CountedBuffer, cut
+from saddleback.sampling.signals import SignalMoments
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.sampling.streamed_buffer import StreamedBuffer, ray_buffer, streamed_buffer
 from saddleback.simulators.generative_model import Stream
@@ -134,7 +137,7 @@ def counted_buffer(store: SampleStore, stream: int, problem: CMDP, design: Desig
     require(bool(np.all(sizes >= 1)), "num_batches", rule, T, "use fewer batches or more samples")
     m = store.layout.num_signals
     tally, seen, filled = _Tally(T * c * S), np.zeros(S, dtype=bool), np.zeros(c, dtype=np.int64)
-    sums, squares = np.zeros((2, c, m))
+    moments = SignalMoments.none(c, problem.base if m else np.zeros(0))
     num_blocks = np.zeros(c, dtype=np.int64)
     for block, rows in store.rows(stream):
         x, s = block.pair, store.layout.decode(block, rows).next_states
@@ -144,22 +147,20 @@ def counted_buffer(store: SampleStore, stream: int, problem: CMDP, design: Desig
         filled[x] += len(s)
         num_blocks[x] += 1
         if m:
-            total, total_squares = store.layout.signal_sums(rows, problem.base)
-            sums[x] += total
-            squares[x] += total_squares
-    means = sums / n[:, None]
+            moments.add(x, *store.layout.signal_sums(rows, moments.base))
+    means, variances = moments.means_and_variances(n)
     support = np.flatnonzero(seen)
     matrices = _matrices(tally, (T, c, S), support, sizes)
-    return Buffer(
+    return CountedBuffer(
         design,
         problem.features,
         CountBatches(matrices, Parts(sizes)),
         sizes,
         support,
-        means + problem.base if m else None,
+        means,
         int((n - T * sizes).sum()),
         False,
-        np.maximum(squares / n[:, None] - means**2, 0.0) if m else None,
+        variances,
         num_blocks,
     )
 
@@ -169,7 +170,7 @@ def excerpt(store: SampleStore, stream: int, problem: CMDP, design: Design, most
     c, m = design.size, store.layout.num_signals
     share = np.minimum(store.held(stream, c), max(2, most // c))
     points: list[list[States]] = [[] for _ in range(c)]
-    filled, sums, squares = np.zeros(c, dtype=np.int64), *np.zeros((2, c, m))
+    filled, moments = np.zeros(c, dtype=np.int64), SignalMoments.none(c, problem.base if m else np.zeros(0))
     for block, rows in store.rows(stream):
         x = block.pair
         wanted = int(share[x] - filled[x])
@@ -179,14 +180,9 @@ def excerpt(store: SampleStore, stream: int, problem: CMDP, design: Design, most
         points[x].append(store.layout.decode(first, rows[: first.size]).next_states)
         filled[x] += first.size
         if m:
-            total, total_squares = store.layout.signal_sums(rows[: first.size], problem.base)
-            sums[x] += total
-            squares[x] += total_squares
-    sequences = [np.concatenate(parts) for parts in points]
-    if not m:
-        return Samples(sequences, None)
-    means = sums / filled[:, None]
-    return Samples(sequences, means + problem.base, np.maximum(squares / filled[:, None] - means**2, 0.0))
+            moments.add(x, *store.layout.signal_sums(rows[: first.size], moments.base))
+    means, variances = moments.means_and_variances(filled)
+    return Samples([np.concatenate(parts) for parts in points], means, variances)
 
 
 class _Tally:

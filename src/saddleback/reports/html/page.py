@@ -15,7 +15,7 @@ from typing import Any
 
 from saddleback._version import __version__
 from saddleback.errors import InputError
-from saddleback.files.json_file import written_whole
+from saddleback.files.disk import written_whole
 from saddleback.problem.cmdp import CMDP
 from saddleback.reports.html import sections
 from saddleback.reports.html.markup import Content, Markup, data_block, tag
