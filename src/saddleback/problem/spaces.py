@@ -209,7 +209,7 @@ class ListedStates(FiniteStates):
             return self._places[_plain(state)]
         except (KeyError, TypeError):
             shown = ", ".join(map(repr, self.states[:_SHOWN])) + (", …" if self.num > _SHOWN else "")
-            remedy = nearest(repr(state), map(repr, self.states[:1000]), f"the states are {shown}")
+            remedy = nearest(state, self.states[:1000], f"the states are {shown}")
             raise InputError("state", "must be one of the declared states", repr(state), remedy) from None
 
     def own(self, indices: ArrayLike) -> list[Any]:
