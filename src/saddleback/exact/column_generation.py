@@ -62,8 +62,10 @@ def solve_by_columns(
         values, multipliers = problem.values_of(unit_values), problem.multipliers_of(lam)
         gap, residual = optimum.gap * problem.scale[0], optimum.gap / (1.0 + lam.sum())
         residual = max(residual, float((b - unit_values[1:]).max()))
-        mixture = MixturePolicy.of([TabularPolicy.deterministic(c.actions, table.num_actions) for c in members], w)
+        played = [table.permitted(TabularPolicy.deterministic(c.actions, table.num_actions)) for c in members]
+        mixture = MixturePolicy.of(played, w)
         policy = _stationary(columns.model, members, w, columns.latest) if stationary else None
+        policy = None if policy is None else table.permitted(policy)
     return ExactAnswer(
         status="optimal" if feasible else "infeasible",
         value=float(values[0]),

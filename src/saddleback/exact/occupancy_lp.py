@@ -95,7 +95,7 @@ def solve_exactly(table: Table) -> ExactAnswer:
         slater=slater,
         unit_slater=zeta,
         reachable=reachable * problem.scale[1:] + problem.base[1:] * H,
-        policy=policy,
+        policy=None if policy is None else table.permitted(policy),
         residual=inexact,
         seconds=time.perf_counter() - began,
         gap=gap,

@@ -29,13 +29,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from saddleback.errors import InputError, SaddlebackError, SimulatorError, require, takes
 from saddleback.problem.actions import Action
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Actions, FiniteStates, States, StateSpace, state_space
-from saddleback.simulators.generative_model import GenerativeModel, SampleFunction, Stream, generator
+from saddleback.simulators.generative_model import GenerativeModel, Stream, generator, only_allowed
 from saddleback.simulators.step_collector import Signals, Tray, signal_names
 
 _NEXT = "next_state"
@@ -60,9 +59,7 @@ def as_simulator(
     if not isinstance(sample, GenerativeModel):
         return _of_function(problem, sample, batched)
     _check_model(problem, sample)
-    if problem.stand_ins is None or isinstance(sample._sample, OnlyAllowed):
-        return sample
-    return GenerativeModel(OnlyAllowed(sample._sample, problem.stand_ins), sample.states, sample.num_signals)
+    return only_allowed(sample, problem.stand_ins)
 
 
 def from_function(
@@ -186,30 +183,18 @@ class Batched:
         return returned[0], signals
 
 
-class OnlyAllowed:
-    """A simulator that is asked for the action which an action that is not allowed stands for."""
-
-    def __init__(self, sample: SampleFunction, stand_ins: NDArray[np.int64]):
-        self.sample, self.stand_ins = sample, stand_ins
-
-    def __call__(self, states: States, actions: Actions, rng: np.random.Generator) -> Any:
-        """What the allowed actions lead to."""
-        return self.sample(states, self.stand_ins[states, actions], rng)
-
-
 # ---- a function of one pair, or of many? ---------------------------------------------------------------------------------
 
 
 def _of_function(problem: CMDP, function: Any, batched: bool | None) -> GenerativeModel:
     _check_function(function)
-    space, stand_ins = problem.states, problem.stand_ins
+    space = problem.states
     observed = [s.name if seen else None for s, seen in zip(problem.signals, problem.observed, strict=True)]
     names = tuple(observed) if problem.observed.any() else ()
-    one: SampleFunction = Looped(function, space, names, problem.actions)
-    many: SampleFunction = Batched(function, names)
-    if stand_ins is not None:
-        one, many = OnlyAllowed(one, stand_ins), OnlyAllowed(many, stand_ins)
-    looped, arrays = (GenerativeModel(sample, space, len(names)) for sample in (one, many))
+    looped, arrays = (
+        only_allowed(GenerativeModel(sample, space, len(names)), problem.stand_ins)
+        for sample in (Looped(function, space, names, problem.actions), Batched(function, names))
+    )
     named = isinstance(space, FiniteStates) and space.named
     require(
         not (named and batched),

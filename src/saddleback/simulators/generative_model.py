@@ -18,6 +18,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from saddleback.errors import BudgetError, InputError, SaddlebackError, SimulatorError, whole_number
 from saddleback.problem.spaces import Actions, Array, FiniteStates, States, StateSpace, state_space
@@ -138,10 +139,33 @@ class GenerativeModel:
             refuse(f"returned the signal {signals[i, j]} in column {j}", i)
         return Draw(next_states, signals)
 
+    @property
+    def stand_ins(self) -> NDArray[np.int64] | None:
+        """The action that each action stands for, ``(S, A)``; None where every action is allowed everywhere."""
+        return self._sample.stand_ins if isinstance(self._sample, OnlyAllowed) else None
+
     def _shown(self, state: Any) -> Any:
         """A state as the user knows it."""
         named = isinstance(self.states, FiniteStates) and self.states.named and isinstance(state, (int, np.integer))
         return self.states.own([state])[0] if named and isinstance(self.states, FiniteStates) else state
+
+
+class OnlyAllowed:
+    """A simulator that is asked for the action which an action that is not allowed stands for."""
+
+    def __init__(self, sample: SampleFunction, stand_ins: NDArray[np.int64]):
+        self.sample, self.stand_ins = sample, stand_ins
+
+    def __call__(self, states: States, actions: Actions, rng: np.random.Generator) -> Any:
+        """What the allowed actions lead to."""
+        return self.sample(states, self.stand_ins[states, actions], rng)
+
+
+def only_allowed(model: GenerativeModel, stand_ins: NDArray[np.int64] | None) -> GenerativeModel:
+    """The simulator with stand-ins ``(S, A)`` for actions that are not allowed; itself where everything is."""
+    if stand_ins is None or isinstance(model._sample, OnlyAllowed):
+        return model
+    return GenerativeModel(OnlyAllowed(model._sample, stand_ins), model.states, model.num_signals)
 
 
 class Sampler:
