@@ -60,7 +60,7 @@ def solve_by_columns(
         members, w = [columns.seen[k] for k in np.flatnonzero(w)], w[w > 0]
         unit_values = w @ np.array([member.values for member in members])
         values, multipliers = problem.values_of(unit_values), problem.multipliers_of(lam)
-        gap, residual = optimum.gap * problem.scale[0], optimum.gap / (1.0 + lam.sum())
+        gap, residual = optimum.gap * problem.reward_span, optimum.gap / (1.0 + lam.sum())
         residual = max(residual, float((b - unit_values[1:]).max()))
         played = [table.permitted(TabularPolicy.deterministic(c.actions, table.num_actions)) for c in members]
         mixture = MixturePolicy.of(played, w)

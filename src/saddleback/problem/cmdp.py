@@ -203,6 +203,15 @@ class CMDP:
         """high − low of the reward: the unit of gaps and other differences of rewards, positive for costs too."""
         return abs(float(self.scale[0]))
 
+    @property
+    def objective(self) -> str:
+        """What column 0 is to people: "reward", or "cost" where it is minimised."""
+        return "cost" if self.minimise else "reward"
+
+    def loss(self, best: float, value: tuple[float, float]) -> float:
+        """By how much a policy with these limits of its ``value`` may miss the bound ``best`` on all policies."""
+        return max(0.0, value[1] - best if self.minimise else best - value[0])
+
     def required_features(self) -> Features:
         """The features, which least-squares oracles cannot do without."""
         if self.features is None:

@@ -160,7 +160,7 @@ def finish(
         prices = np.mean([s.multipliers for s in outcome.steps], axis=0)
     else:
         assert isinstance(steering.dual, ColumnGeneration)
-        gap = steering.dual.gap(outcome.steps) * float(parts.problem.scale[0])
+        gap = steering.dual.gap(outcome.steps) * parts.problem.reward_span
         prices = np.array(steering.dual.propose(outcome.steps).multipliers)
         prices = prices if np.all(np.isfinite(prices)) else np.zeros(0)  # no mixture is feasible: there are no prices
     promise = steering.promise(outcome)

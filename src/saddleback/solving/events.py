@@ -45,7 +45,7 @@ def _iterate(problem: CMDP, dual: Dual, steps: list[Step]) -> Event:
     ]
     finite = bool(np.all(np.isfinite(multipliers)))
     gap = getattr(dual, "gap", None)  # column generation has a bound; projected descent has none
-    known = math.inf if gap is None else float(gap(steps)) * float(problem.scale[0])
+    known = math.inf if gap is None else float(gap(steps)) * problem.reward_span
     return {
         "multipliers": problem.multipliers_of(multipliers).tolist() if finite else None,
         "value": float(values[0]),

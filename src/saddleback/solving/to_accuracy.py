@@ -68,7 +68,7 @@ def solve_to_accuracy(
 ) -> Solution:
     """Rounds of solve and certificate until ``epsilon`` (the user's units of the reward) is proved."""
     require(epsilon > 0, "epsilon", "must be positive", epsilon, "give the accuracy wanted of the discounted total")
-    least = 2.2 * hidden_by_starts(problem, delta) * float(problem.scale[0])
+    least = 2.2 * hidden_by_starts(problem, delta) * problem.reward_span
     rule = f"must be more than {least:.3g} where the start distribution is a sampler"
     require(epsilon > least, "epsilon", rule, epsilon, "ask for less, or give start states with weights")
     require(1e-100 <= delta < 1, "delta", "must lie in [1e-100, 1)", delta, "0.05 means 95 % confidence")
@@ -114,7 +114,7 @@ def solve_to_accuracy(
                 samples=max(1, min(size, left)),
                 seed=derived_seed(seed, len(rounds) + 1),
                 delta=level,
-                allowance=allowed / float(problem.scale[0]),
+                allowance=allowed / problem.reward_span,
                 executor=executor,
             )
             rounds.append(_Round(found, _proved_error(found, feasibility), size, True))
@@ -156,7 +156,7 @@ def _expected_error(found: Solution, samples: int, delta: float) -> float:
     if found.mixture is None or found.prepared is None:
         return math.inf
     widths, gap = expect(guide_of(found), samples, delta)
-    return max(gap, float(widths[1:].max())) * float(found.problem.scale[0])
+    return max(gap, float(widths[1:].max())) * found.problem.reward_span
 
 
 def _proved_error(found: Solution, feasibility: Feasibility) -> float:
@@ -164,7 +164,7 @@ def _proved_error(found: Solution, feasibility: Feasibility) -> float:
     certificate = found.certificate
     if not isinstance(certificate, Certificate) or found.mixture is None or certificate.gap is None:
         return math.inf
-    scale = float(found.problem.scale[0])
+    scale = found.problem.reward_span
     missed = float(np.max(certificate.violation(found.problem))) * scale
     if feasibility == "strict":
         return certificate.gap if certificate.feasible == "certified" else math.inf
