@@ -11,11 +11,18 @@ that may have come as something else: :func:`whole`, :func:`at_least`, :func:`nu
 
 from __future__ import annotations
 
+import difflib
+import functools
 import importlib
+import inspect
 import math
-from collections.abc import Iterable
+import operator
+from collections.abc import Callable, Iterable
 from numbers import Integral, Real
-from typing import Any, NoReturn
+from typing import Any, NoReturn, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class SaddlebackError(Exception):
@@ -152,3 +159,80 @@ def optional_package(module: str, extra: str, purpose: str) -> Any:
 def gone(name: str, successor: str) -> NoReturn:
     """Say where a public name of earlier versions went."""
     raise InputError(name, "is no longer there", "a call of it", f"use {successor}")
+
+
+# ---- what a user wrote, checked on the way in ------------------------------------------------------------------------------
+
+
+def checked_arguments(function: Callable[P, T]) -> Callable[P, T]:
+    """Unknown, missing and surplus arguments of ``function`` as an :class:`InputError` with the nearest known name."""
+    parameters = inspect.signature(function).parameters
+    name = function.__qualname__.removesuffix(".__init__")
+    names = [n for n in parameters if n != "self"]
+    needed = [n for n in names if parameters[n].default is inspect.Parameter.empty]
+    positional = [n for n in names if parameters[n].kind is not inspect.Parameter.KEYWORD_ONLY]
+    first = int("self" in parameters)
+
+    @functools.wraps(function)
+    def checked(*given: P.args, **named: P.kwargs) -> T:
+        placed = positional[: len(given) - first]
+        for word in named:
+            if word not in names:
+                remedy = nearest(word, names, f"{name} takes {', '.join(names)}")
+                raise InputError(word, f"must be an argument of {name}", "an unknown one", remedy)
+            require(word not in placed, word, "must be given once", "it twice", "remove one of the two")
+        rule = f"must be given at most {len(positional)} arguments without a name"
+        require(len(given) - first <= len(positional), name, rule, len(given) - first, "write the others as name=value")
+        for word in needed:
+            require(word in named or word in placed, word, f"must be given to {name}", "nothing", f"add {word}=...")
+        return function(*given, **named)
+
+    return checked
+
+
+def takes(function: Callable[..., Any], number: int) -> bool:
+    """Whether ``function`` can be called with so many arguments without a name, as far as its signature tells."""
+    try:
+        inspect.signature(function).bind(*[None] * number)
+    except TypeError:
+        return False
+    except ValueError:  # built-in functions without a signature
+        return True
+    return True
+
+
+def nearest(word: Any, known: Iterable[Any], otherwise: str) -> str:
+    """A question whether something known was meant, or the text ``otherwise`` where nothing known is near."""
+    near = difflib.get_close_matches(str(word), [str(k) for k in known], 1, 0.6)
+    return f"did you mean {near[0]}?" if near else otherwise
+
+
+def whole_number(name: str, value: Any, least: int | None = None, remedy: str = "give a whole number") -> int:
+    """``value`` as an int: whole numbers of any kind, ``1e6`` included.
+
+    ``name`` is the argument's, ``least`` the smallest value allowed (None: any) and ``remedy`` the end of the message.
+    """
+    rule = "must be a whole number" + ("" if least is None else f" of at least {least}")
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        is_real = isinstance(value, Real)
+        number = int(value) if is_real else operator.index(value)
+        if number != value:
+            raise ValueError
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(name, rule, repr(value), remedy) from None
+    require(least is None or number >= least, name, rule, repr(value), remedy)
+    return number
+
+
+def finite_number(name: str, value: Any, rule: str = "must be a finite number", remedy: str = "give a number") -> float:
+    """``value`` as a float: whole and real numbers, but no truth values, text, NaN or infinity."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InputError(name, rule, repr(value), remedy)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    require(math.isfinite(number), name, rule, value, remedy)
+    return number

@@ -38,7 +38,8 @@ class Certificate:
     """Limits from samples drawn after the policy was frozen.
 
     ``slack_bound`` is an upper bound, in utilities, on the room that any policy leaves in all constraints together;
-    negative proves that none is feasible. ``evidence`` holds the numbers behind the limits, in utilities, and
+    negative proves that none is feasible. ``upper_bound`` is on what any policy earns; where a cost is minimised it is a
+    lower bound on what any policy costs. ``evidence`` holds the numbers behind the limits, in utilities, and
     ``rollout_values`` ``(n, 1+m)`` those of the single rollouts, from which the intervals can be computed again.
     """
 

@@ -78,7 +78,7 @@ def certify_guided(guide: Guide, model: GenerativeModel, request: Request) -> Ce
         value=value,
         constraints=tuple(constraints),
         upper_bound=top,
-        gap=None if top is None else max(0.0, top - value[0]),
+        gap=None if top is None else problem.loss(top, value),
         feasible=verdict(problem, low[1:], high[1:], request.allowance),
         allowance=tuple((request.allowance * np.abs(problem.scale[1:])).tolist()),
         assumes={"value": BOUNDED, "constraints": BOUNDED, **needs},

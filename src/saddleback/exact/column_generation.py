@@ -60,10 +60,12 @@ def solve_by_columns(
         members, w = [columns.seen[k] for k in np.flatnonzero(w)], w[w > 0]
         unit_values = w @ np.array([member.values for member in members])
         values, multipliers = problem.values_of(unit_values), problem.multipliers_of(lam)
-        gap, residual = optimum.gap * problem.scale[0], optimum.gap / (1.0 + lam.sum())
+        gap, residual = optimum.gap * problem.reward_span, optimum.gap / (1.0 + lam.sum())
         residual = max(residual, float((b - unit_values[1:]).max()))
-        mixture = MixturePolicy.of([TabularPolicy.deterministic(c.actions, table.num_actions) for c in members], w)
+        played = [table.permitted(TabularPolicy.deterministic(c.actions, table.num_actions)) for c in members]
+        mixture = MixturePolicy.of(played, w)
         policy = _stationary(columns.model, members, w, columns.latest) if stationary else None
+        policy = None if policy is None else table.permitted(policy)
     return ExactAnswer(
         status="optimal" if feasible else "infeasible",
         value=float(values[0]),

@@ -86,7 +86,7 @@ def solve_exactly(table: Table) -> ExactAnswer:
         optimum = _optimum(table, problem.thresholds + min(zeta, 0.0))  # at most rounding below them
         values, multipliers = problem.values_of(optimum.values), problem.multipliers_of(optimum.multipliers)
         policy, inexact = optimum.policy, max(inexact, optimum.residual)
-        gap = optimum.gap * float(problem.scale[0])
+        gap = optimum.gap * problem.reward_span
     return ExactAnswer(
         status="optimal" if feasible else "infeasible",
         value=float(values[0]),
@@ -95,7 +95,7 @@ def solve_exactly(table: Table) -> ExactAnswer:
         slater=slater,
         unit_slater=zeta,
         reachable=reachable * problem.scale[1:] + problem.base[1:] * H,
-        policy=policy,
+        policy=None if policy is None else table.permitted(policy),
         residual=inexact,
         seconds=time.perf_counter() - began,
         gap=gap,

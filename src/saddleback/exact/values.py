@@ -149,7 +149,7 @@ def best_policy(table: Table, mixing: Array, start: TabularPolicy | None = None)
     policy = TabularPolicy.deterministic(lowest, A)
     if np.any(lowest != actions):
         V = _Chain(table, policy).values(u)
-    return policy, np.asarray(start_distribution(table) @ V)
+    return table.permitted(policy), np.asarray(start_distribution(table) @ V)
 
 
 def start_distribution(table: Table) -> Array:

@@ -11,7 +11,8 @@
     phi          (S, A, d)   optional features
 
 Three more are optional: ``reward_range (2,)`` and ``ranges (m, 2)`` declare spans of the signals wider than what occurs,
-``state_names (S,)`` is for display. Numbers are float64 or integers. The name of a loaded table is the file's.
+``state_names (S,)`` is for display. So are two that are written only where they say something: ``actions_allowed (S, A)`` of 0
+and 1, and ``minimise ()``, 1 where the reward is a cost. Numbers are float64 or integers. The name of a loaded table is the file's.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ _SPECS = {
     "reward_range": ArraySpec("real", (1,), required=False),
     "ranges": ArraySpec("real", (2,), required=False),
     "state_names": ArraySpec("text", (1,), required=False),
+    "actions_allowed": ArraySpec("integer", (2,), required=False),
+    "minimise": ArraySpec("integer", (0,), required=False),
 }
 
 
@@ -85,6 +88,10 @@ def save_table(table: Table, path: str | os.PathLike[str]) -> None:
         arrays["ranges"] = np.array([(signal.low, signal.high) for signal in problem.signals[1:]])
     if table.state_names is not None:
         arrays["state_names"] = _text("state_names", table.state_names)
+    if table.actions_allowed is not None:
+        arrays["actions_allowed"] = table.actions_allowed.astype(np.int64)
+    if table.minimise:
+        arrays["minimise"] = np.array(1)
     write_arrays(path, arrays)
 
 
@@ -100,6 +107,7 @@ def _table(arrays: dict[str, NDArray[Any]], name: str) -> Table:
         "reward_range": (2,),
         "ranges": (m, 2),
         "state_names": (S,),
+        "actions_allowed": (S, A),
     }.items():
         if optional in arrays:
             _require_shape(arrays, optional, shape)
@@ -115,6 +123,12 @@ def _table(arrays: dict[str, NDArray[Any]], name: str) -> Table:
         more["ranges"] = tuple(map(tuple, arrays["ranges"].tolist()))
     if "state_names" in arrays:
         more["state_names"] = tuple(arrays["state_names"].tolist())
+    for flags in ("actions_allowed", "minimise"):
+        if flags in arrays:
+            found = arrays[flags]
+            if not np.isin(found, (0, 1)).all():
+                raise InputError(flags, "must be 0 or 1", found.max(), "write 1 for yes and 0 for no")
+            more[flags] = found.astype(bool) if found.ndim else bool(found)
     return Table.of(
         _transitions(arrays, S, A),
         arrays["reward"],

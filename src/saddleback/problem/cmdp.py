@@ -7,101 +7,78 @@ constraints, so a :class:`CMDP` keeps the user's units and maps them once, here,
 
     u = (x − base) / scale ∈ [0, 1],     V_u = (V_x − base·H) / scale,     b_u = (b_x − base·H) / scale
 
-with (base, scale) = (low, high − low) for rewards and "≥", and (high, low − high) for "≤" budgets: c = 1 − cost. Column 0
-of every ``(…, 1+m)`` array is the reward, the others the constraints. :mod:`saddleback.runs.answer` undoes the map once.
+with (base, scale) = (low, high − low) for rewards and "≥", and (high, low − high) for costs that are minimised and "≤"
+budgets: c = 1 − cost. Column 0 of every ``(…, 1+m)`` array is the reward (or the cost), the others the constraints.
+:mod:`saddleback.runs.answer` undoes the map once. Where a difference of rewards is meant, its unit is
+:attr:`CMDP.reward_span`, which is positive either way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from saddleback.errors import InputError, require
-from saddleback.problem.spaces import Actions, Array, BoxStates, Features, FiniteStates, States, StateSpace
+from saddleback.errors import InputError, checked_arguments, require
+from saddleback.problem.actions import (
+    Mask,
+    action_index,
+    permitted_policy,
+    read_actions,
+    read_allowed,
+    restricted_features,
+    stand_ins_of,
+)
+from saddleback.problem.policies import Policy
+from saddleback.problem.signals import Constraint as Constraint
+from saddleback.problem.signals import Sense as Sense
+from saddleback.problem.signals import Signal, SignalFunction, read_constraints, read_signal
+from saddleback.problem.spaces import (
+    Actions,
+    Array,
+    BoxStates,
+    Features,
+    FiniteStates,
+    StateLabels,
+    States,
+    StateSpace,
+    state_space,
+)
 from saddleback.problem.start import Start as Start
-from saddleback.problem.start import as_float64, refuse_float32
-
-SignalFunction = Callable[[States, Actions], Array]
-Sense = Literal[">=", "<="]
+from saddleback.problem.start import read_start
 
 _POOL = 8192  # pairs of a pool that nobody has given
-_RANGE_SLACK = 1e-9  # of the span: how far a value may lie outside its declared range before it is refused
+_MISSING: Any = object()
 
 
-@dataclass(frozen=True)
-class Constraint:
-    """One constraint in the user's words: ``Constraint("energy", cost, "<=", 12.0)``.
-
-    ``signal`` is an ``(S, A)`` array, a function ``(states, actions) -> (n,)``, or None when the simulator returns it
-    with the next state. ``threshold`` is a discounted total, or a per-step average with ``units="per-step"``. ``range``
-    bounds the signal; it may be left out for arrays.
-    """
-
-    name: str
-    signal: ArrayLike | SignalFunction | None
-    sense: Sense
-    threshold: float
-    range: tuple[float, float] | None = None
-    units: Literal["discounted", "per-step"] = "discounted"
-
-
-@dataclass(frozen=True)
-class _Signal:
-    """A reward or constraint signal with its checked range."""
-
-    name: str
-    values: Array | SignalFunction | None
-    low: float
-    high: float
-
-    def at(self, states: States, actions: Actions) -> Array:
-        """Signal at pairs, ``(n,)``, in the user's units and within its range."""
-        assert self.values is not None
-        if callable(self.values):
-            x = np.asarray(self.values(states, actions))
-            require(
-                x.shape == (len(states),),
-                self.name,
-                f"must return an array ({len(states)},) for {len(states)} pairs",
-                f"shape {x.shape}",
-                "vectorise it over states and actions",
-            )
-            refuse_float32(self.name, x)
-            self.check(x, states, actions)
-            return x.astype(np.float64)
-        return np.asarray(self.values[states, actions], dtype=np.float64)
-
-    def check(self, x: Array, states: States, actions: Actions, key: tuple[int, ...] | None = None) -> None:
-        """Refuse values that are not finite or lie outside the declared range, naming the pair.
-
-        ``key`` is the seed key of observed values.
-        """
-        slack = _RANGE_SLACK * (self.high - self.low)
-        bad = np.flatnonzero(~np.isfinite(x) | (x < self.low - slack) | (x > self.high + slack))
-        if bad.size:
-            i = bad[0]
-            seed = "" if key is None else f", sample {i}, seed key (seed, stream, pair, block) = {key}"
-            finite = x[np.isfinite(x)]
-            low, high = min(self.low, finite.min(initial=self.low)), max(self.high, finite.max(initial=self.high))
-            raise InputError(
-                self.name,
-                f"must be finite and within its declared range [{self.low:g}, {self.high:g}]",
-                f"{x[i]} at state {states[i]}, action {actions[i]}{seed}",
-                f"declare the true range, at least ({low:g}, {high:g}), from which x is rescaled to "
-                "(x - low) / (high - low); it is never clipped, since every bound depends on the range",
-            )
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class CMDP:
     """A constrained MDP without its transition probabilities, in the user's units.
 
-    ``features=None`` on a finite space means the tabular case. ``candidates`` are the pairs (states, actions) a design
-    may choose from; by default all of them, or points that fill the box.
+    Parameters
+    ----------
+    gamma            discount, in [0, 1)
+    start            where the process begins: a state, {state: weight}, a list with one weight a state, or a Start
+    num_actions      how many actions there are; may be left out where ``actions`` is given
+    states           a number n (the states 0 … n − 1), a list of names or tuples, a tuple of ranges such as
+                     ``(range(10), range(5))``, or FiniteStates, ListedStates, ProductStates, BoxStates
+    reward           an array ``(S, A)`` or ``(S,)``; a function of arrays ``(states, actions) -> (n,)`` or of one pair
+                     ``(state, action) -> number``; None when the simulator returns it with the next state
+    constraints      a list of Constraint, at least one
+    features         a feature map; None on a finite space means the tabular case
+    reward_range     the smallest and largest reward; may be left out for arrays
+    candidates       pairs (states, actions) a design may choose from; by default all, or points that fill the box
+    name             what the problem is called in reports
+    state_names      names for reports only; by default those of ``states``
+    actions          how many actions there are, or a list of their names
+    actions_allowed  a mask ``(S, A)``, a list of actions a state, {state: actions} (others allow everything), or a
+                     function state -> actions; by default every action is allowed everywhere
+    minimise         whether ``reward`` is a cost to be minimised: values, limits and gaps are then costs too
+
+    Functions of one pair, and simulators made by :func:`saddleback.simulators.as_simulator`, are given the user's own states.
     """
 
     gamma: float
@@ -115,38 +92,74 @@ class CMDP:
     candidates: tuple[States, Actions] | None = None
     name: str = "problem"
     state_names: Sequence[str] | None = None
-    signals: tuple[_Signal, ...] = field(init=False)
+    actions: tuple[str, ...] | None = None
+    actions_allowed: Mask | None = None
+    minimise: bool = False
+    signals: tuple[Signal, ...] = field(init=False)
     base: Array = field(init=False)
     scale: Array = field(init=False)
     thresholds: Array = field(init=False)
+    stand_ins: NDArray[np.int64] | None = field(init=False)
 
-    def __post_init__(self) -> None:
-        require(
-            isinstance(self.gamma, (int, float, np.floating)) and 0 <= self.gamma < 1,
-            "gamma",
-            "must lie in [0, 1)",
-            self.gamma,
-            "for undiscounted problems choose a horizon H and set gamma = 1 - 1/H",
-        )
-        require(self.num_actions >= 1, "num_actions", "must be at least 1", self.num_actions, "give one action or more")
-        require(len(self.constraints) >= 1, "constraints", "must hold at least one constraint", 0, "add a Constraint")
-        names = [c.name for c in self.constraints]
-        require(len(set(names)) == len(names), "constraints", "must have distinct names", names, "rename one")
-        for c in self.constraints:
-            self._check_constraint(c)
+    @checked_arguments
+    def __init__(
+        self,
+        gamma: float,
+        start: Any,
+        num_actions: int | None = None,
+        states: Any = _MISSING,
+        reward: Any = _MISSING,
+        constraints: Sequence[Constraint] = _MISSING,
+        features: Features | None = None,
+        reward_range: tuple[float, float] | None = None,
+        candidates: tuple[States, Actions] | None = None,
+        name: str = "problem",
+        state_names: Sequence[str] | None = None,
+        *,
+        actions: int | Sequence[str] | None = None,
+        actions_allowed: Any = None,
+        minimise: bool = False,
+    ):
+        for word, value in (("states", states), ("reward", reward), ("constraints", constraints)):
+            require(value is not _MISSING, word, "must be given to CMDP", "nothing", f"add {word}=...")
+        _check_gamma(gamma)
+        space = state_space(states)
+        number, names = read_actions(actions, num_actions)
+        allowed = read_allowed(actions_allowed, space, number, names)
+        stand_ins = None if allowed is None else stand_ins_of(allowed)
+        _check_words(name, minimise, state_names, space)
+        listed = read_constraints(constraints)
+        if state_names is None and isinstance(space, FiniteStates) and space.named:
+            state_names = StateLabels(space)
+        known: dict[str, Any] = {
+            "gamma": gamma,
+            "start": read_start(start, space),
+            "num_actions": number,
+            "states": space,
+            "reward": reward,
+            "constraints": listed,
+            "features": restricted_features(_checked_features(features, number), stand_ins),
+            "reward_range": reward_range,
+            "candidates": candidates,
+            "name": name,
+            "state_names": state_names,
+            "actions": names,
+            "actions_allowed": allowed,
+            "minimise": minimise,
+            "stand_ins": stand_ins,
+        }
+        for word, value in known.items():
+            object.__setattr__(self, word, value)
         self._check_start()
-        if self.features is not None:
-            require(
-                self.features.num_actions == self.num_actions,
-                "features",
-                f"must cover the problem's {self.num_actions} actions",
-                self.features.num_actions,
-                "make the feature map and the problem agree",
-            )
-        signals = [self._signal("reward", self.reward, self.reward_range)]
-        signals += [self._signal(c.name, c.signal, c.range) for c in self.constraints]
-        up = np.array([True] + [c.sense == ">=" for c in self.constraints])
-        low, high = np.array([s.low for s in signals]), np.array([s.high for s in signals])
+        given = [("reward", reward, reward_range), *((c.name, c.signal, c.range) for c in listed)]
+        signals = tuple(read_signal(*g, space, number, names, stand_ins) for g in given)
+        object.__setattr__(self, "signals", signals)
+        self._set_units()
+
+    def _set_units(self) -> None:
+        """(base, scale) of every signal, and the thresholds as unit values."""
+        up = np.array([not self.minimise] + [c.sense == ">=" for c in self.constraints])
+        low, high = np.array([s.low for s in self.signals]), np.array([s.high for s in self.signals])
         H = self.horizon
         b = np.array([c.threshold * (H if c.units == "per-step" else 1.0) for c in self.constraints])
         with np.errstate(all="ignore"):
@@ -159,7 +172,6 @@ class CMDP:
             f"ranges {list(zip(low.tolist(), high.tolist(), strict=True))}",
             "use units in which the numbers are of ordinary size",
         )
-        object.__setattr__(self, "signals", tuple(signals))
         object.__setattr__(self, "base", base)
         object.__setattr__(self, "scale", scale)
         object.__setattr__(self, "thresholds", thresholds)
@@ -186,6 +198,20 @@ class CMDP:
         """Which of reward and constraints come from the simulator rather than from a known function, ``(1+m,)``."""
         return np.array([s.values is None for s in self.signals])
 
+    @property
+    def reward_span(self) -> float:
+        """high − low of the reward: the unit of gaps and other differences of rewards, positive for costs too."""
+        return abs(float(self.scale[0]))
+
+    @property
+    def objective(self) -> str:
+        """What column 0 is to people: "reward", or "cost" where it is minimised."""
+        return "cost" if self.minimise else "reward"
+
+    def loss(self, best: float, value: tuple[float, float]) -> float:
+        """By how much a policy with these limits of its ``value`` may miss the bound ``best`` on all policies."""
+        return max(0.0, value[1] - best if self.minimise else best - value[0])
+
     def required_features(self) -> Features:
         """The features, which least-squares oracles cannot do without."""
         if self.features is None:
@@ -199,6 +225,8 @@ class CMDP:
     def utilities(self, states: States, actions: Actions) -> Array:
         """The known r, c_1..c_m ∈ [0, 1] at pairs, ``(n, 1+m)``; NaN in the columns that are observed."""
         x = np.full((len(states), 1 + self.num_constraints), np.nan)
+        if self.stand_ins is not None:
+            actions = self.stand_ins[states, actions]
         for i, signal in enumerate(self.signals):
             if signal.values is not None:
                 x[:, i] = signal.at(states, actions)
@@ -218,11 +246,45 @@ class CMDP:
 
     def multipliers_of(self, unit_multipliers: Array) -> Array:
         """Unit multipliers ``(…, m)`` as reward per unit of threshold, non-negative."""
-        return np.asarray(unit_multipliers * self.scale[0] / np.abs(self.scale[1:]))
+        return np.asarray(unit_multipliers * np.abs(self.scale[0]) / np.abs(self.scale[1:]))
 
     def user_thresholds(self) -> Array:
         """The thresholds as discounted totals in the user's units, ``(m,)``."""
         return np.asarray(self.thresholds * self.scale[1:] + self.base[1:] * self.horizon)
+
+    # ---- the user's own words --------------------------------------------------------------------------------------
+
+    @property
+    def allowed(self) -> Mask | None:
+        """Which actions each state allows, ``(S, A)``; None where all do."""
+        return self.actions_allowed
+
+    def action_name(self, action: int) -> str:
+        """An action as people call it."""
+        return str(action) if self.actions is None else self.actions[action]
+
+    def action_index(self, action: Any) -> int:
+        """The number of an action given by number or name."""
+        return action_index(action, self.num_actions, self.actions)
+
+    def permitted(self, policy: Policy) -> Policy:
+        """The policy with an allowed action in the place of every other: the action it stands for, so no value changes."""
+        return permitted_policy(policy, self.stand_ins)
+
+    def described(self, policy: Policy) -> dict[Any, Any]:
+        """A policy in the user's words: {state: action}, or {state: {action: probability}} where it is random.
+
+        Finite problems only. Actions are their names, or numbers where they have none.
+        """
+        if not isinstance(self.states, FiniteStates):
+            raise InputError(
+                "policy", "must be of a finite problem to be listed", self.states, "ask policy.act(states)"
+            )
+        words = range(self.num_actions) if self.actions is None else self.actions
+        rows = self.permitted(policy).probabilities(np.arange(self.states.num))
+        chosen = [{words[a]: float(row[a]) for a in np.flatnonzero(row)} for row in rows]
+        single = [next(iter(row)) if len(row) == 1 else row for row in chosen]
+        return dict(zip(self.states.own(np.arange(self.states.num)), single, strict=True))
 
     # ---- pairs -----------------------------------------------------------------------------------------------------
 
@@ -255,64 +317,63 @@ class CMDP:
 
     # ---- checks ----------------------------------------------------------------------------------------------------
 
-    def _signal(self, name: str, given: Any, declared: tuple[float, float] | None) -> _Signal:
-        if given is None or callable(given):
-            if declared is None:
-                raise InputError(
-                    name, "must declare its range when it is a function or observed", None, "pass range=(low, high)"
-                )
-            values: Array | SignalFunction | None = given
-            low, high = map(float, declared)
-        else:
-            values = as_float64(name, given)
-            expected = (self.num_states, self.num_actions)
-            require(
-                values.shape == expected, name, f"must have shape {expected}", values.shape, "give one value a pair"
-            )
-            bad = np.argwhere(~np.isfinite(values))
-            if bad.size:
-                s, a = bad[0]
-                raise InputError(f"{name}[{s}, {a}]", "must be finite", values[s, a], "remove NaN and infinities")
-            low, high = map(float, declared) if declared else (float(values.min()), float(values.max()))
-            if declared is None and low == high:
-                high = low + 1.0  # a constant signal: any span does
-        require(
-            bool(np.isfinite(low) and np.isfinite(high) and low < high),
-            name,
-            "must have a finite range with low < high",
-            (low, high),
-            "declare the range (low, high)",
-        )
-        signal = _Signal(name, values, low, high)
-        if isinstance(values, np.ndarray):
-            s, a = np.divmod(np.arange(values.size), self.num_actions)
-            signal.check(values.ravel(), s, a)
-        return signal
-
-    def _check_constraint(self, c: Constraint) -> None:
-        require(c.sense in (">=", "<="), c.name, "must have sense '>=' or '<='", repr(c.sense), "use one of the two")
-        require(bool(np.isfinite(c.threshold)), c.name, "must have a finite threshold", c.threshold, "give a number")
-        require(
-            c.units in ("discounted", "per-step"),
-            c.name,
-            "must have units 'discounted' or 'per-step'",
-            repr(c.units),
-            "use one of the two",
-        )
-
     def _check_start(self) -> None:
-        wrong = self.states.well_formed(np.asarray(self.start.states))
+        try:
+            given = np.asarray(self.start.states)
+        except ValueError:
+            given = np.empty(0, dtype=object)
+        wrong = self.states.well_formed(given)
         require(wrong is None, "start.states", wrong or "", "that", "match the state space")
-        outside = np.flatnonzero(self.states.outside(self.start.states))
+        outside = np.flatnonzero(self.states.outside(given))
         if outside.size:
-            raise InputError(
-                "start.states", "must lie in the state space", self.start.states[outside[0]], "move it inside"
-            )
+            raise InputError("start.states", "must lie in the state space", given[outside[0]], "move it inside")
         w = np.asarray(self.start.weights)
         require(
-            w.shape == (len(self.start.states),) and bool(np.all(w >= 0)) and abs(float(w.sum()) - 1) < 1e-9,
+            w.dtype.kind in "iuf"
+            and w.shape == (len(given),)
+            and bool(np.all(w >= 0))
+            and abs(float(w.sum()) - 1) < 1e-9,
             "start.weights",
             "must be non-negative, one a start state, and sum to 1",
             w,
             "give a probability vector",
         )
+
+
+def _check_gamma(gamma: Any) -> None:
+    number = isinstance(gamma, (int, float, np.floating, np.integer)) and not isinstance(gamma, bool)
+    require(
+        number and 0 <= gamma < 1,
+        "gamma",
+        "must lie in [0, 1)",
+        gamma if number else repr(gamma),
+        "for undiscounted problems choose a horizon H and set gamma = 1 - 1/H",
+    )
+
+
+def _check_words(name: Any, minimise: Any, state_names: Any, space: StateSpace) -> None:
+    require(isinstance(name, str), "name", "must be text", repr(name), 'write name="shop"')
+    true_or_false = isinstance(minimise, (bool, np.bool_))
+    require(true_or_false, "minimise", "must be True or False", repr(minimise), "write minimise=True for costs")
+    if state_names is not None:
+        listed = isinstance(state_names, (Sequence, np.ndarray)) and not isinstance(state_names, str)
+        rule, remedy = "must be a list with one name a state", "leave it out, or give every state a name"
+        require(listed, "state_names", rule, f"{state_names!r:.80}", remedy)
+        fits = isinstance(space, FiniteStates) and len(state_names) == space.num
+        require(fits, "state_names", rule, f"{len(state_names)} names", remedy)
+
+
+def _checked_features(features: Any, num_actions: int) -> Features | None:
+    if features is None:
+        return None
+    if not isinstance(features, Features):
+        remedy = "wrap it, as in FeatureFunction(function, dim, num_actions) or FeatureMatrix(phi)"
+        raise InputError("features", "must be a feature map", f"{type(features).__name__}", remedy)
+    require(
+        features.num_actions == num_actions,
+        "features",
+        f"must cover the problem's {num_actions} actions",
+        features.num_actions,
+        "make the feature map and the problem agree",
+    )
+    return features

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from saddleback.errors import InputError, require
-from saddleback.problem.spaces import Array, States
+from saddleback.errors import InputError, finite_number, require
+from saddleback.problem.spaces import Array, FiniteStates, States, StateSpace, as_float64
 
 StartSampler = Callable[[int, np.random.Generator], States]
 """``sampler(number, rng)``: so many independent start states."""
+
+_START = "write start=0 for one state, start={0: 0.5, 3: 0.5} for several, or one weight a state"
 
 
 @dataclass(frozen=True)
@@ -68,19 +70,50 @@ class Start:
         return cls(support.astype(np.int64), rho[support] / rho.sum())
 
 
-def refuse_float32(name: str, x: NDArray[Any]) -> None:
-    """Whole numbers, truth values and float64 pass."""
-    require(
-        x.dtype.kind in "iub" or x.dtype == np.float64,
-        name,
-        "must be float64 (sums over thousands of iterations lose float32's digits)",
-        str(x.dtype),
-        "convert it with .astype(numpy.float64) where it is made",
-    )
+def read_start(given: Any, space: StateSpace) -> Start:
+    """ρ as a user wrote it: one state, {state: weight}, weights of all states, points of a box, or a :class:`Start`.
+
+    States are the user's own. On a finite space a list or an array holds one weight a state; on a box it is one point, or
+    several of equal weight, one a row.
+    """
+    if isinstance(given, Start):
+        return given
+    if isinstance(given, Mapping):
+        return _weighted(given, space)
+    if isinstance(given, (str, bytes)) and not (isinstance(space, FiniteStates) and space.named):
+        raise InputError("start", "must be where the process begins", repr(given), _START)
+    if callable(given):
+        remedy = "write start=Start.sampled(sampler), or call it"
+        raise InputError("start", "must be states, not a function", f"{given!r:.80}", remedy)
+    if not isinstance(space, FiniteStates):
+        return Start.equally(_points(given, space))
+    if isinstance(given, (list, np.ndarray)) and np.ndim(given) > 0:
+        weights = as_float64("start", given)
+        rule = f"must have one weight for each of the {space.num} states"
+        require(weights.shape == (space.num,), "start", rule, f"shape {weights.shape}", _START)
+        return Start.over_all(weights)
+    return Start(np.array([_place(given, space)]), np.ones(1))
 
 
-def as_float64(name: str, given: Any) -> Array:
-    """An array of float64, unless digits were lost before."""
-    x = np.asarray(given)
-    refuse_float32(name, x)
-    return x.astype(np.float64)
+def _weighted(given: Mapping[Any, Any], space: StateSpace) -> Start:
+    require(len(given) > 0, "start", "must hold at least one state", "an empty dict", _START)
+    weights = np.array([finite_number(f"start[{s!r}]", w, "must be a weight", _START) for s, w in given.items()])
+    finite = isinstance(space, FiniteStates)
+    states = np.array([_place(s, space) for s in given]) if finite else np.vstack([_points(s, space) for s in given])
+    return Start(states, weights)
+
+
+def _place(state: Any, space: StateSpace) -> int:
+    assert isinstance(space, FiniteStates)
+    try:
+        return space.index(state)
+    except InputError as error:
+        raise InputError("start", error.rule, error.value, f"{error.remedy}; {_START}") from None
+
+
+def _points(given: Any, space: StateSpace) -> Array:
+    points = np.atleast_1d(as_float64("start", given))
+    points = points[None] if points.ndim == 1 else points
+    k = int(np.size(getattr(space, "low", ())))
+    require(points.ndim == 2 and points.shape[1] == k, "start", f"must be points with {k} entries", given, _START)
+    return points

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
@@ -36,18 +37,24 @@ def _table(problem: CMDP, certificate: Certificate) -> RichTable:
     table = empty_table(title, ["statement"], ["limits"], ranges=["limits"])
     table.add_column("verdict", overflow="fold")
     assert certificate.value is not None
-    H, rounding = problem.horizon, _ROUNDING * problem.scale[0]
-    least, most = problem.base[0] * H + rounding, (problem.base[0] + problem.scale[0]) * H - rounding
+    ends = (float(problem.values_of(np.full(1 + problem.num_constraints, x))[0]) for x in (0.0, problem.horizon))
+    (least, most), rounding = sorted(ends), _ROUNDING * problem.reward_span
+    least, most = least + rounding, most - rounding
     low, high = certificate.value
     known = "vacuous: the whole range" if low <= least and high >= most else ""
-    add_row(table, "reward of this policy", between(certificate.value), known)
+    add_row(table, f"{problem.objective} of this policy", between(certificate.value), known)
     verdicts = _constraint_verdicts(problem, certificate)
     rows = zip(problem.constraints, problem.user_thresholds(), certificate.constraints, verdicts, strict=True)
     for c, b, limits, word in rows:
         add_row(table, f"{c.name} {c.sense} {number(float(b))}", between(limits), word)
     top, gap = certificate.upper_bound, certificate.gap
-    known = "vacuous: the largest there is" if top is not None and top >= most else ""
-    add_row(table, "reward of the best policy", at_most(top), known)
+    vacuous, side = ("smallest", "at least") if problem.minimise else ("largest", "at most")
+    known = ""
+    if top is not None and (top <= least if problem.minimise else top >= most):
+        known = f"vacuous: the {vacuous} there is"
+    add_row(
+        table, f"{problem.objective} of the best policy", "no bound" if top is None else f"{side} {number(top)}", known
+    )
     add_row(table, "what this policy loses to it", at_most(gap), "")
     return table
 

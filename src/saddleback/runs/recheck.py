@@ -171,7 +171,8 @@ def _gap(certificate: dict[str, Any]) -> Check:
     top, told = certificate["upper_bound"], certificate["gap"]
     if top is None:
         return Check("gap", told is None, f"no upper bound; stated: {_digits(told)}")
-    gap = max(0.0, top - certificate["value"][0])
+    low, high = certificate["value"]
+    gap = max(0.0, high - top if certificate["problem"]["reward"]["scale"] < 0 else top - low)
     return Check(
         "gap",
         told is not None and abs(told - gap) <= _ROUNDING * (1 + abs(top)),

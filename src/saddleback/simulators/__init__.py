@@ -5,7 +5,7 @@ known in full becomes a :class:`Table`, with its own ``problem()`` and ``simulat
 """
 
 from saddleback.simulators.drn import read_drn, write_drn
-from saddleback.simulators.function import from_function
+from saddleback.simulators.function import as_simulator, from_function
 from saddleback.simulators.gymnasium_env import from_gymnasium
 from saddleback.simulators.gymnasium_functional import from_functional
 from saddleback.simulators.gymnasium_table import from_gymnasium_table
@@ -28,6 +28,7 @@ BY_NAME = {
 __all__ = [
     "BY_NAME",
     "Table",
+    "as_simulator",
     "from_function",
     "from_functional",
     "from_gymnasium",

@@ -15,12 +15,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
-from saddleback.errors import BudgetError, SaddlebackError, SimulatorError
-from saddleback.problem.spaces import Actions, Array, States, StateSpace
+from saddleback.errors import BudgetError, InputError, SaddlebackError, SimulatorError, whole_number
+from saddleback.problem.spaces import Actions, Array, FiniteStates, States, StateSpace, state_space
 
 BLOCK = 4096
 """Samples of one pair that share a random stream: a constant of the file formats too."""
@@ -63,12 +64,23 @@ SampleFunction = Callable[[States, Actions, np.random.Generator], Any]
 
 
 class GenerativeModel:
-    """Gen, metered and checked: ``sample(states, actions, rng)`` over a declared state space."""
+    """Gen, metered and checked: ``sample(states, actions, rng)`` over a declared state space.
+
+    Parameters
+    ----------
+    sample        arrays ``(n,)`` or ``(n, k)`` of states, ``(n,)`` of actions and a generator to next states, or to
+                  ``(next_states, signals (n, num_signals))``; functions of one pair go through ``as_simulator``
+    states        the space, spelled as for a CMDP
+    num_signals   1 + m where the simulator returns the reward and the constraints' signals, 0 where it returns none
+    """
 
     def __init__(self, sample: SampleFunction, states: StateSpace, num_signals: int = 0):
+        if not callable(sample):
+            remedy = "pass the function itself, or see saddleback.simulators for tables and environments"
+            raise InputError("sample", "must be a function (states, actions, rng)", type(sample).__name__, remedy)
         self._sample = sample
-        self.states = states
-        self.num_signals = num_signals
+        self.states = state_space(states)
+        self.num_signals = whole_number("num_signals", num_signals, 0, "count the reward and the constraints")
         self.num_queries = 0
 
     def sample(
@@ -80,23 +92,28 @@ class GenerativeModel:
         except SimulatorError as error:  # an adapter that knows which of the pairs it was, but not the key
             if error.key is not None:
                 raise
-            known = {"state": error.state, "action": error.action, "index": error.index}
+            known = {"state": self._shown(error.state), "action": error.action, "index": error.index}
             raise SimulatorError(error.problem, **known, key=key) from error.__cause__
         except (SaddlebackError, MemoryError):  # there is no more room, for whoever asks: not the simulator's fault
             raise
         except Exception as error:  # the user's code: anything can happen, and the pair must be named
             problem = f"raised {type(error).__name__}: {error}"
-            raise SimulatorError(problem, state=states[0], action=actions[0], key=key) from error
+            raise SimulatorError(problem, state=self._shown(states[0]), action=actions[0], key=key) from error
         self.num_queries += len(states)
         return self._checked(returned, states, actions, key)
 
     def _checked(self, returned: Any, states: States, actions: Actions, key: tuple[int, ...] | None) -> Draw:
+        def refuse(problem: str, index: int = 0) -> NoReturn:
+            state, action = self._shown(states[index]), actions[index]
+            raise SimulatorError(problem, state=state, action=action, key=key, index=index)
+
+        if isinstance(returned, tuple) and len(returned) != 2:
+            refuse(f"returned a tuple of {len(returned)} where next states, or next states and signals, are expected")
         next_states, signals = returned if isinstance(returned, tuple) else (returned, None)
-        next_states = np.array(next_states)  # a copy: the simulator may reuse its array
-
-        def refuse(problem: str, index: int = 0) -> None:
-            raise SimulatorError(problem, state=states[index], action=actions[index], key=key, index=index)
-
+        try:
+            next_states = np.array(next_states)  # a copy: the simulator may reuse its array
+        except ValueError:
+            refuse("returned next states of the wrong kind: they must be alike, one a pair")
         wrong = self.states.well_formed(next_states)
         if wrong:
             refuse(f"returned next states of the wrong kind: they {wrong}")
@@ -110,7 +127,10 @@ class GenerativeModel:
             return Draw(next_states, None)
         if signals is None:
             refuse(f"returned no signals although {self.num_signals} are observed")
-        signals = np.array(signals, dtype=np.float64)
+        try:
+            signals = np.array(signals, dtype=np.float64)
+        except (TypeError, ValueError):
+            refuse(f"returned signals that are not numbers: {signals!r:.80}")
         if signals.shape != (len(states), self.num_signals):
             refuse(f"returned signals of shape {signals.shape} instead of {(len(states), self.num_signals)}")
         bad = np.argwhere(~np.isfinite(signals))
@@ -118,6 +138,34 @@ class GenerativeModel:
             i, j = map(int, bad[0])
             refuse(f"returned the signal {signals[i, j]} in column {j}", i)
         return Draw(next_states, signals)
+
+    @property
+    def stand_ins(self) -> NDArray[np.int64] | None:
+        """The action that each action stands for, ``(S, A)``; None where every action is allowed everywhere."""
+        return self._sample.stand_ins if isinstance(self._sample, OnlyAllowed) else None
+
+    def _shown(self, state: Any) -> Any:
+        """A state as the user knows it."""
+        named = isinstance(self.states, FiniteStates) and self.states.named and isinstance(state, (int, np.integer))
+        return self.states.own([state])[0] if named and isinstance(self.states, FiniteStates) else state
+
+
+class OnlyAllowed:
+    """A simulator that is asked for the action which an action that is not allowed stands for."""
+
+    def __init__(self, sample: SampleFunction, stand_ins: NDArray[np.int64]):
+        self.sample, self.stand_ins = sample, stand_ins
+
+    def __call__(self, states: States, actions: Actions, rng: np.random.Generator) -> Any:
+        """What the allowed actions lead to."""
+        return self.sample(states, self.stand_ins[states, actions], rng)
+
+
+def only_allowed(model: GenerativeModel, stand_ins: NDArray[np.int64] | None) -> GenerativeModel:
+    """The simulator with stand-ins ``(S, A)`` for actions that are not allowed; itself where everything is."""
+    if stand_ins is None or isinstance(model._sample, OnlyAllowed):
+        return model
+    return GenerativeModel(OnlyAllowed(model._sample, stand_ins), model.states, model.num_signals)
 
 
 class Sampler:

@@ -19,7 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from saddleback.errors import InputError, require
 from saddleback.features import FeatureMatrix
+from saddleback.problem.actions import permitted_policy, read_allowed, stand_ins_of
 from saddleback.problem.cmdp import CMDP, Constraint, Sense, Start
+from saddleback.problem.policies import TabularPolicy, as_table
 from saddleback.problem.spaces import Actions, Array, FiniteStates, States
 from saddleback.simulators.generative_model import GenerativeModel
 
@@ -47,6 +49,8 @@ class Table:
     ranges: tuple[tuple[float, float] | None, ...] | None = None
     name: str = "table"
     state_names: Sequence[str] | None = None
+    actions_allowed: NDArray[np.bool_] | None = None
+    minimise: bool = False
 
     @classmethod
     def of(
@@ -61,9 +65,14 @@ class Table:
         senses: Sequence[str] | None = None,
         names: Sequence[str] | None = None,
         phi: ArrayLike | None = None,
+        actions_allowed: Any = None,
         **more: Any,
     ) -> Table:
-        """Check and assemble; ``P`` is dense ``(S, A, S)`` or sparse ``(S·A, S)``."""
+        """Check and assemble; ``P`` is dense ``(S, A, S)`` or sparse ``(S·A, S)``.
+
+        ``actions_allowed`` is a mask, lists or a function as for a CMDP. Rows and signals of actions that are not allowed
+        are not looked at: the table has those of their stand-ins.
+        """
         r, c = as_numbers("reward", reward), as_numbers("constraints", constraints)
         b, start = np.atleast_1d(as_numbers("thresholds", thresholds)), as_numbers("rho", rho)
         discount = as_numbers("gamma", gamma)
@@ -79,6 +88,11 @@ class Table:
         names = tuple(names) if names is not None else tuple(f"constraint-{i}" for i in range(m))
         require(len(senses) == m, "senses", f"must have {m} entries", len(senses), "one a threshold")
         require(len(names) == m, "names", f"must have {m} entries", len(names), "one a threshold")
+        allowed = read_allowed(actions_allowed, FiniteStates(S), A, None)
+        if allowed is not None:
+            meant = stand_ins_of(allowed)
+            r, c = np.take_along_axis(r, meant, axis=1), np.take_along_axis(c, meant[None], axis=2)
+            P = _rows_of(P, (np.arange(S)[:, None] * A + meant).ravel(), S, A)
         if phi is not None:
             shape = np.shape(phi)
             require(
@@ -98,6 +112,7 @@ class Table:
             float(discount.item()),
             start,
             None if phi is None else np.asarray(phi),
+            actions_allowed=allowed,
             **more,
         )
         table.problem()  # the problem checks ranges, thresholds, gamma, rho and features
@@ -133,11 +148,19 @@ class Table:
             reward_range=self.reward_range,
             name=self.name,
             state_names=self.state_names,
+            actions_allowed=self.actions_allowed,
+            minimise=self.minimise,
         )
 
     def simulator(self) -> GenerativeModel:
         """Gen: independent next states from P."""
         return GenerativeModel(TableSampler(self.P, self.num_actions), FiniteStates(self.num_states))
+
+    def permitted(self, policy: TabularPolicy) -> TabularPolicy:
+        """The policy with an allowed action in the place of every other: the one it stands for, so no value changes."""
+        if self.actions_allowed is None:
+            return policy
+        return as_table(permitted_policy(policy, stand_ins_of(self.actions_allowed)), self.num_states)
 
     def utilities(self) -> Array:
         """r, c_1..c_m in the paper's units as ``(S·A, 1+m)``."""
@@ -230,6 +253,17 @@ def transition_matrix(P: Any, num_states: int, num_actions: int) -> scipy.sparse
             "mend the table; divide the rows by their sums only if you know why they differ",
         )
     return matrix
+
+
+def _rows_of(P: Any, rows: NDArray[np.int64], num_states: int, num_actions: int) -> Any:
+    """P with these rows s·A + a in the place of its own, as it came or, if it was dense, sparse."""
+    S, A = num_states, num_actions
+    if not scipy.sparse.issparse(P):
+        P = as_numbers("P", P)
+        require(P.shape == (S, A, S), "P", f"must have shape {(S, A, S)}", P.shape, "index it [s, a, s']")
+        P = scipy.sparse.csr_array(P.reshape(S * A, S))
+    require(P.shape == (S * A, S), "P", f"must have shape {(S * A, S)}", P.shape, "row s*A + a")
+    return scipy.sparse.csr_array(P.tocsr())[rows]
 
 
 def _row_name(row: int, num_actions: int) -> str:

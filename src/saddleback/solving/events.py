@@ -45,7 +45,7 @@ def _iterate(problem: CMDP, dual: Dual, steps: list[Step]) -> Event:
         for c, b, v in zip(problem.constraints, problem.user_thresholds(), values[1:], strict=True)
     ]
     finite = bool(np.all(np.isfinite(multipliers)))
-    known = dual.gap(steps) * float(problem.scale[0])  # infinite where the dual has no bound
+    known = dual.gap(steps) * problem.reward_span  # infinite where the dual has no bound
     return {
         "multipliers": problem.multipliers_of(multipliers).tolist() if finite else None,
         "value": float(values[0]),

@@ -74,7 +74,7 @@ def find_policy(
         constraint_reports(parts.problem, outcome.values, limits.low, limits.high),
         tuple(map(float, parts.problem.multipliers_of(prices))) if prices.size else (),
         member_reports(parts.problem, outcome),
-        gap=None if summary.gap is None else summary.gap * float(parts.problem.scale[0]),
+        gap=None if summary.gap is None else summary.gap * parts.problem.reward_span,
         trace=Trace.of(parts.problem, outcome),
         stationary=stationary_copy(parts, outcome.mixture),
         remarks=_remarks(parts, guarantee_remark(parts.problem, promise, dual.error, settings), bent, outcome, limits),

@@ -92,7 +92,7 @@ def forecast(
     seed: int = 0,
 ) -> Forecast:
     """The cost of ``epsilon`` (the user's units of the discounted reward), from a pilot of ``samples`` simulator calls."""
-    largest = problem.horizon * float(problem.scale[0])
+    largest = problem.horizon * problem.reward_span
     require(
         0 < epsilon <= largest,
         "epsilon",
@@ -197,7 +197,7 @@ def _worst_case(
     tabular = design.operator is None
     try:
         found = worst_case_plan(
-            epsilon / float(problem.scale[0]),
+            epsilon / problem.reward_span,
             delta,
             kind="tabular" if tabular else "linear",
             gamma=problem.gamma,
@@ -223,7 +223,7 @@ def _likely(
     """Simulator calls of an adaptive run, or None and the reason."""
     if guide.sigma is None or guide.sigma[0] == 0:
         return None, "the pilot found no prices for the constraints, so no bound can be foreseen; give it more samples"
-    scale, prices = float(guide.problem.scale[0]), guide.sigma[1:] / guide.sigma[0]
+    scale, prices = guide.problem.reward_span, guide.sigma[1:] / guide.sigma[0]
 
     def error(n: float, strict: bool) -> float:
         widths, gap = expect(guide, int(n), delta / 2)
@@ -250,5 +250,5 @@ def _proved_error(solution: Solution) -> float | None:
     certificate = solution.certificate
     if not isinstance(certificate, Certificate) or certificate.gap is None:
         return None
-    missed = float(np.max(certificate.violation(solution.problem))) * float(solution.problem.scale[0])
+    missed = float(np.max(certificate.violation(solution.problem))) * solution.problem.reward_span
     return max(certificate.gap, missed)

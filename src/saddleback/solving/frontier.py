@@ -191,7 +191,7 @@ class Frontier:
             float(values[0]),
             tuple(map(float, values[1:])),
             float(prices[self.constraint]),
-            gap * float(self.problem.scale[0]),
+            gap * self.problem.reward_span,
             MixturePolicy.of([known[i][0] for i in used], master.weights[used]),
             *self._limits(target),
         )
@@ -202,7 +202,8 @@ class Frontier:
             return None, None
         low, high = self.band.at(target)
         base, scale = self.problem.base[0] * self.problem.horizon, self.problem.scale[0]
-        return (float(low * scale + base) if np.isfinite(low) else None), float(high * scale + base)
+        least, most = (float(low * scale + base) if np.isfinite(low) else None), float(high * scale + base)
+        return (most, least) if self.problem.minimise else (least, most)
 
     def certified(self, simulator: GenerativeModel, *, samples: int, seed: int, delta: float = 0.05) -> Frontier:
         """The frontier with a confidence band, from ``samples`` fresh simulator calls; it also holds for later thresholds.

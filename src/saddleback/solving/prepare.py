@@ -277,7 +277,8 @@ def _check_memory(
 
 
 def canonical(problem: CMDP, policy: Policy) -> Policy:
-    """Small finite problems keep tables: two θ's with the same actions are one policy."""
+    """Allowed actions only; and small finite problems keep tables: two θ's with the same actions are one policy."""
+    policy = problem.permitted(policy)
     S = problem.num_states
     listed = S is not None and S <= _TABLE_STATES and S * problem.num_actions <= _TABLE_PAIRS
     if S is not None and listed and isinstance(policy, GreedyPolicy):

@@ -116,7 +116,7 @@ def guarantee_remark(problem: CMDP, promise: Promise | None, f: float, settings:
         f"'{c.name}' is missed by at most {v * abs(scale):.4g}"
         for c, v, scale in zip(problem.constraints, promise.violations, problem.scale[1:], strict=True)
     )
-    loss = promise.reward_loss * problem.scale[0]
+    loss = promise.reward_loss * problem.reward_span
     return Remark(
         "guarantee",
         f"a-priori guarantee, {source}: the reward is within {loss:.4g} of the optimum and {missed} "

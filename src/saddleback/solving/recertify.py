@@ -94,7 +94,7 @@ def prices_of(run: Run, problem: CMDP) -> Array | None:
     prices = np.array(run.solution["multipliers"], dtype=np.float64)
     if prices.shape != (problem.num_constraints,) or np.any(prices < 0):
         return None
-    return simplex_point((prices * np.abs(problem.scale[1:]) / problem.scale[0]).tolist())
+    return simplex_point((prices * np.abs(problem.scale[1:]) / problem.reward_span).tolist())
 
 
 def _in_all(error: InputError, samples: int) -> InputError:

@@ -66,7 +66,7 @@ def solve_to_accuracy(
     assert settings.epsilon is not None
     epsilon, delta, seed, strict = settings.epsilon, settings.delta, settings.seed, settings.feasibility == "strict"
     max_samples = MOST_SAMPLES if settings.max_samples is None else settings.max_samples
-    least = 2.2 * hidden_by_starts(problem, delta) * float(problem.scale[0])
+    least = 2.2 * hidden_by_starts(problem, delta) * problem.reward_span
     rule = f"must be more than {least:.3g} where the start distribution is a sampler"
     require(epsilon > least, "epsilon", rule, epsilon, "ask for less, or give start states with weights")
     before, rounds = simulator.num_queries, list[_Round]()
@@ -98,7 +98,7 @@ def solve_to_accuracy(
                 samples=max(1, min(size, left)),
                 seed=derived_seed(seed, len(rounds) + 1),
                 delta=level,
-                allowance=allowed / float(problem.scale[0]),
+                allowance=allowed / problem.reward_span,
                 executor=executor,
             )
             rounds.append(_Round(found, _proved_error(found, strict), size, True))
@@ -140,7 +140,7 @@ def _expected_error(found: Solution, samples: int, delta: float) -> float:
     if found.mixture is None or found.prepared is None:
         return math.inf
     widths, gap = expect(guide_of(found), samples, delta)
-    return max(gap, float(widths[1:].max())) * float(found.problem.scale[0])
+    return max(gap, float(widths[1:].max())) * found.problem.reward_span
 
 
 def _proved_error(found: Solution, strict: bool) -> float:
@@ -148,7 +148,7 @@ def _proved_error(found: Solution, strict: bool) -> float:
     certificate = found.certificate
     if certificate is None or found.mixture is None or certificate.gap is None:
         return math.inf
-    scale = float(found.problem.scale[0])
+    scale = found.problem.reward_span
     missed = float(np.max(certificate.violation(found.problem))) * scale
     if strict:
         return certificate.gap if certificate.feasible == "certified" else math.inf

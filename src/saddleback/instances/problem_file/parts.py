@@ -13,9 +13,9 @@ from saddleback.files.json_file import short
 from saddleback.instances import zoo
 from saddleback.instances.instance import Instance
 from saddleback.instances.problem_file.code import imported
-from saddleback.instances.problem_file.looping import LoopedMap
 from saddleback.instances.problem_file.sections import Section
 from saddleback.problem.cmdp import Constraint, SignalFunction
+from saddleback.problem.signals import LoopedMap
 from saddleback.problem.spaces import Array, BoxStates, FiniteStates, StateSpace
 
 KINDS = ("step", "batch")

@@ -114,7 +114,7 @@ def gaps(problem: CMDP, trace: dict[str, Any]) -> tuple[list[int], list[float]]:
     """
     values = problem.unit_values_of(np.array(trace["values"]))
     prices = np.array([[np.inf if v is None else v for v in row] for row in trace["multipliers"]])
-    prices = prices * np.abs(problem.scale[1:]) / problem.scale[0]
+    prices = prices * np.abs(problem.scale[1:]) / problem.reward_span
     b = problem.thresholds
     bounds = np.full(len(values), np.inf)
     known = np.all(np.isfinite(prices), axis=1)
@@ -125,7 +125,7 @@ def gaps(problem: CMDP, trace: dict[str, Any]) -> tuple[list[int], list[float]]:
         master = solve_master(_distinct(values[: k + 1]), b)
         if master is not None and np.isfinite(least[k]):
             steps.append(int(trace["iterations"][k]))
-            found.append(max(0.0, float(least[k] - master.value)) * float(problem.scale[0]))
+            found.append(max(0.0, float(least[k] - master.value)) * problem.reward_span)
     return steps, found
 
 

@@ -77,7 +77,7 @@
     if (!single) return between(curve, threshold);
     const found = master(target(curve.constraint, threshold));
     if (found === null) return null;
-    const price = found.price * data.scale[0] / Math.abs(data.scale[1]);
+    const price = found.price * Math.abs(data.scale[0]) / Math.abs(data.scale[1]);
     return {
       threshold, members: found.members, weights: found.weights, value: user(0, found.value), price,
       range: likely(found.members, found.weights), how: "",

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from saddleback.errors import InputError
 from saddleback.sampling.executors.task_book import source_of
-from saddleback.simulators.generative_model import GenerativeModel, SampleFunction
+from saddleback.simulators.generative_model import GenerativeModel, SampleFunction, only_allowed
 
 Factory = Callable[[], SampleFunction | GenerativeModel]
 
@@ -66,7 +66,7 @@ def unpack(packed: bytes, simulator: SampleFunction | GenerativeModel | None = N
         return function
     if not isinstance(simulator, GenerativeModel):
         simulator = GenerativeModel(simulator, source.model.states, source.model.num_signals)
-    return dataclasses.replace(source, model=simulator).draw
+    return dataclasses.replace(source, model=only_allowed(simulator, source.model.stand_ins)).draw
 
 
 def cannot_load(problem: str) -> InputError:

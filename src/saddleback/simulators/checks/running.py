@@ -16,6 +16,7 @@ from saddleback.simulators.checks.finding import FALSE_ALARM, Report
 from saddleback.simulators.checks.independence import ROWS, WAYS, check_independence
 from saddleback.simulators.checks.probe import Probe
 from saddleback.simulators.checks.repeatability import check_repeatability
+from saddleback.simulators.function import as_simulator
 from saddleback.simulators.generative_model import GenerativeModel, SampleFunction
 
 LEAST_CALLS = 4000
@@ -33,6 +34,8 @@ def run_checks(
     if not isinstance(simulator, GenerativeModel):
         signals = 1 + problem.num_constraints if problem.observed.any() else 0
         simulator = GenerativeModel(simulator, problem.states, signals)
+    if problem.stand_ins is not None:
+        simulator = as_simulator(problem, simulator)
     probe = Probe(problem, simulator, seed, report)
     check_thresholds(probe)
     check_signals(probe)

@@ -1,0 +1,266 @@
+"""Actions in the user's own words, and which of them each state allows.
+
+**Names.** ``actions=["wait", "repair"]`` are the actions 0 and 1 with names. Functions of one state and one action are given
+an :class:`Action`: a whole number that is also equal to its name, so ``action == 1`` and ``action == "repair"`` both work.
+
+**Actions that are not allowed.** Every array has A actions in every state. Where a state allows fewer, an action that is not
+allowed *stands for the lowest one that is*: it has the same signals, the same features and the same next states, since the
+simulator is asked for its stand-in. So no value changes, no policy gains, and every method that maximises over A actions
+maximises over the allowed ones. A user's function never sees an action that is not allowed; policies that choose one are
+rewritten to its stand-in before anybody sees them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saddleback.errors import InputError, nearest, require, takes, whole_number
+from saddleback.problem.policies import GreedyPolicy, Policy, TabularPolicy, as_table
+from saddleback.problem.rounding import first_largest
+from saddleback.problem.spaces import Actions, Array, Features, FiniteStates, States, StateSpace
+
+Mask = NDArray[np.bool_]
+
+_ACTIONS = 'give a number of actions, or a list of their names such as ["wait", "repair"]'
+_ALLOWED = "give a mask of truth values (S, A), a list of actions a state, or a function state -> list of actions"
+
+
+class Action(int):
+    """An action's number that also answers to its name; a name that no action has is an error, not a silent no."""
+
+    name: str
+    names: tuple[str, ...]
+
+    def __new__(cls, number: int, names: tuple[str, ...]) -> Action:
+        """Action ``number`` of those with these ``names``."""
+        action = super().__new__(cls, number)
+        action.name, action.names = names[number], names
+        return action
+
+    def __getnewargs__(self) -> tuple[int, tuple[str, ...]]:  # type: ignore[override]
+        return int(self), self.names
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, str):
+            if other not in self.names:
+                remedy = nearest(other, self.names, f"the actions are {', '.join(self.names)}")
+                raise InputError("action", "must be compared with the name of an action", repr(other), remedy)
+            return self.name == other
+        return int(self) == other
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(int(self))
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"{int(self)} ({self.name})"
+
+
+def read_actions(actions: Any, num_actions: Any) -> tuple[int, tuple[str, ...] | None]:
+    """How many actions there are, and their names if they were given any.
+
+    ``actions`` is a number or a list of names, ``num_actions`` a number; both may be given where they agree.
+    """
+    require(
+        actions is not None or num_actions is not None,
+        "actions",
+        "must be given",
+        "nothing",
+        _ACTIONS,
+    )
+    if actions is None:
+        return whole_number("num_actions", num_actions, 1, "give one action or more"), None
+    if isinstance(actions, range) and (actions.start, actions.step) == (0, 1):
+        actions = len(actions)
+    names: tuple[str, ...] | None = None
+    if isinstance(actions, (str, bytes, Mapping, set, frozenset)) or callable(actions):
+        raise InputError(
+            "actions", "must be how many there are, or a list of their names", f"{actions!r:.80}", _ACTIONS
+        )
+    if isinstance(actions, Iterable) and not (isinstance(actions, np.ndarray) and actions.ndim == 0):
+        names = tuple(actions)
+        for i, name in enumerate(names):
+            require(isinstance(name, str) and bool(name), f"actions[{i}]", "must be a name", repr(name), _ACTIONS)
+            require(
+                name not in names[:i], f"actions[{i}]", "must differ from the other names", repr(name), "rename one"
+            )
+        require(len(names) > 0, "actions", "must hold at least one action", "an empty list", _ACTIONS)
+    number = len(names) if names is not None else whole_number("actions", actions, 1, _ACTIONS)
+    require(
+        num_actions is None or number == num_actions,
+        "num_actions",
+        f"must be the number of actions, {number}",
+        num_actions,
+        "leave it out",
+    )
+    return number, names
+
+
+def action_index(action: Any, num_actions: int, names: tuple[str, ...] | None, where: str = "action") -> int:
+    """The number of an action given by number or name."""
+    if isinstance(action, str):
+        if names is None or action not in names:
+            known = f"the actions are {', '.join(names)}" if names else f"the actions are 0 to {num_actions - 1}"
+            raise InputError(where, "must be a known action", repr(action), nearest(action, names or (), known))
+        return names.index(action)
+    remedy = f"the actions are 0 to {num_actions - 1}"
+    a = whole_number(where, action, 0, remedy)
+    require(a < num_actions, where, "must be a known action", a, remedy)
+    return a
+
+
+# ---- which actions are allowed -----------------------------------------------------------------------------------------
+
+
+def read_allowed(given: Any, space: StateSpace, num_actions: int, names: tuple[str, ...] | None) -> Mask | None:
+    """``actions_allowed`` as a mask ``(S, A)``, or None where everything is allowed everywhere.
+
+    ``given`` is a mask of truth values, a list of actions a state, a mapping from states to lists (other states allow
+    everything), or a function of one of the user's states that returns a list.
+    """
+    if given is None:
+        return None
+    if not isinstance(space, FiniteStates):
+        remedy = "let the simulator treat it as an action that is allowed, or use finite states"
+        raise InputError("actions_allowed", "must be left out where states form a box", type(given).__name__, remedy)
+    S, A = space.num, num_actions
+    if isinstance(given, np.ndarray) and given.dtype == np.bool_:
+        require(given.shape == (S, A), "actions_allowed", f"must have shape {(S, A)}", given.shape, _ALLOWED)
+        mask = given.copy()
+    elif isinstance(given, Mapping):
+        mask = np.ones((S, A), dtype=bool)
+        for state, listed in given.items():
+            mask[space.index(state)] = _row(listed, state, A, names)
+    elif callable(given):
+        mask = np.array([_row(_asked(given, s), s, A, names) for s in space.own(np.arange(S))])
+    else:
+        if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+            raise InputError("actions_allowed", "must say which actions each state allows", f"{given!r:.80}", _ALLOWED)
+        rows = list(given)
+        require(len(rows) == S, "actions_allowed", f"must have a row for each of the {S} states", len(rows), _ALLOWED)
+        mask = np.array([_row(row, space.state(s), A, names) for s, row in enumerate(rows)])
+    stuck = np.flatnonzero(~mask.any(axis=1))
+    if stuck.size:
+        where = f"actions_allowed at state {space.name(int(stuck[0]))}"
+        raise InputError(
+            where, "must allow an action", f"none ({stuck.size} such states)", "allow one, such as waiting"
+        )
+    return None if mask.all() else mask
+
+
+def _asked(function: Any, state: Any) -> Any:
+    require(takes(function, 1), "actions_allowed", "must be a function of one state", "other arguments", _ALLOWED)
+    try:
+        return function(state)
+    except Exception as error:  # the user's code: anything can happen
+        found = f"{type(error).__name__}: {error} at state {state}"
+        raise InputError("actions_allowed", "must return a list of actions", found, "mend the function") from error
+
+
+def _row(listed: Any, state: Any, num_actions: int, names: tuple[str, ...] | None) -> Mask:
+    """One state's truth values, from truth values or from a list of actions."""
+    where = f"actions_allowed at state {state}"
+    if isinstance(listed, (str, bytes)) or not isinstance(listed, Iterable):
+        raise InputError(where, "must be a list of actions", repr(listed), "write [0, 2] or a list of names")
+    given = list(listed)
+    if given and all(isinstance(x, (bool, np.bool_)) for x in given):
+        require(len(given) == num_actions, where, f"must have {num_actions} truth values", len(given), _ALLOWED)
+        return np.array(given, dtype=bool)
+    row = np.zeros(num_actions, dtype=bool)
+    for action in given:
+        a = action_index(action, num_actions, names, where)
+        remedy = "name it once; write a mask with True and False"
+        require(not row[a], where, "must list an action at most once", repr(action), remedy)
+        row[a] = True
+    return row
+
+
+def stand_ins_of(mask: Mask) -> NDArray[np.int64]:
+    """The action that each action means, ``(S, A)``: itself where it is allowed, else the lowest that is."""
+    return np.where(mask, np.arange(mask.shape[1]), mask.argmax(axis=1)[:, None])
+
+
+@dataclass(frozen=True)
+class RestrictedFeatures:
+    """A feature map in which an action that is not allowed has the features of its stand-in."""
+
+    features: Features
+    stand_ins: NDArray[np.int64]
+
+    @property
+    def dim(self) -> int:
+        """d."""
+        return self.features.dim
+
+    @property
+    def num_actions(self) -> int:
+        """A."""
+        return self.features.num_actions
+
+    @property
+    def direct(self) -> bool:
+        """As the map itself."""
+        return self.features.direct
+
+    @property
+    def constant(self) -> bool:
+        """Whether the map can express a constant, as far as it says."""
+        return bool(getattr(self.features, "constant", False))
+
+    def at(self, states: States, actions: Actions) -> Array:
+        """φ(s, a) of the action that a stands for, ``(n, d)``."""
+        return self.features.at(states, self.stand_ins[states, actions])
+
+    def all(self, states: States) -> Array:
+        """The same for every action, ``(n, A, d)``."""
+        every = self.features.all(states)
+        return np.take_along_axis(every, self.stand_ins[states][:, :, None], axis=1)
+
+    def values(self, states: States, theta: Array) -> Array:
+        """⟨φ, θ⟩, ``(n, A)`` or ``(n, A, k)``."""
+        Q = self.features.values(states, theta)
+        meant = self.stand_ins[states]
+        return np.take_along_axis(Q, meant if Q.ndim == 2 else meant[:, :, None], axis=1)
+
+    def maximum(self, states: States, theta: Array) -> Array:
+        """The largest value of an allowed action, ``(n,)`` or ``(n, k)``."""
+        return np.asarray(self.values(states, theta).max(axis=1))
+
+    def argmax(self, states: States, theta: Array) -> Actions:
+        """The first allowed action with the largest value, up to rounding, ``(n,)``."""
+        best = first_largest(self.values(states, theta), axis=1)
+        return np.asarray(self.stand_ins[states, best])
+
+
+def restricted_features(features: Features | None, stand_ins: NDArray[np.int64] | None) -> Features | None:
+    """The map with stand-ins, made by the map itself (``restricted``) where it knows how."""
+    if features is None or stand_ins is None or isinstance(features, RestrictedFeatures):
+        return features
+    own = getattr(features, "restricted", None)
+    return RestrictedFeatures(features, stand_ins) if own is None else own(stand_ins)
+
+
+def permitted_policy(policy: Policy, stand_ins: NDArray[np.int64] | None) -> Policy:
+    """The same policy with its stand-in in the place of every action that is not allowed."""
+    if stand_ins is None:
+        return policy
+    S, A = stand_ins.shape
+    if isinstance(policy, GreedyPolicy) and getattr(policy.features, "stand_ins", None) is not None:
+        return policy  # its features choose allowed actions only
+    table = as_table(policy, S)
+    every = np.arange(S)
+    if table.is_deterministic:
+        return TabularPolicy.deterministic(stand_ins[every, table.table], A)
+    moved = np.zeros((S, A))
+    np.add.at(moved, (np.repeat(every, A), stand_ins.ravel()), table.table.ravel())
+    return TabularPolicy.stochastic(moved)

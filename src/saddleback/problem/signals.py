@@ -1,0 +1,313 @@
+"""§2, reward and constraint signals x(s, a) in the user's units: arrays, functions of arrays, or functions of one pair.
+
+A function is called with arrays first. Where that fails, or does not give one number a pair, it is called for one pair; if that
+works it was written for one state and one action and is called for each of many from then on. On a named space (tuples, names)
+a function is always called for one pair, with the user's own state. Rewards are numbers that do not change, so what is known
+of a finite space is kept and never asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from saddleback.errors import InputError, SaddlebackError, checked_arguments, finite_number, require, takes
+from saddleback.problem.actions import Action
+from saddleback.problem.spaces import (
+    Actions,
+    Array,
+    FiniteStates,
+    States,
+    StateSpace,
+    as_float64,
+    own_states,
+    refuse_float32,
+)
+
+SignalFunction = Callable[[States, Actions], Array]
+Sense = Literal[">=", "<="]
+
+_RANGE_SLACK = 1e-9  # of the span: how far a value may lie outside its declared range before it is refused
+_CONSTRAINT = 'write constraints=[Constraint("energy", cost, "<=", 12.0)]'
+_MOST_KEPT = 1 << 22  # pairs of a finite space whose values are kept
+
+
+@dataclass(frozen=True, init=False)
+class Constraint:
+    """One constraint in the user's words: ``Constraint("energy", cost, "<=", 12.0)``.
+
+    Parameters
+    ----------
+    name        what it is called in answers and reports
+    signal      an array ``(S, A)`` or ``(S,)``; a function of arrays ``(states, actions) -> (n,)`` or of one pair
+                ``(state, action) -> number``; None when the simulator returns it with the next state
+    sense       ">=" or "<="
+    threshold   a discounted total, or an average per step with ``units="per-step"``
+    range       the smallest and largest value of the signal; may be left out for arrays
+    units       "discounted" (default) or "per-step"
+    """
+
+    name: str
+    signal: ArrayLike | SignalFunction | None
+    sense: Sense
+    threshold: float
+    range: tuple[float, float] | None = None
+    units: Literal["discounted", "per-step"] = "discounted"
+
+    @checked_arguments
+    def __init__(
+        self,
+        name: str,
+        signal: Any,
+        sense: Sense,
+        threshold: float,
+        range: tuple[float, float] | None = None,
+        units: Literal["discounted", "per-step"] = "discounted",
+    ):
+        for field_name, value in (("name", name), ("signal", signal), ("sense", sense), ("threshold", threshold)):
+            object.__setattr__(self, field_name, value)
+        object.__setattr__(self, "range", range)
+        object.__setattr__(self, "units", units)
+
+
+@dataclass(frozen=True)
+class LoopedMap:
+    """``function(state, action)``, a number or a vector, as a function of arrays ``(n,)`` or ``(n, d)``.
+
+    A state is handed over as a Python int (finite spaces) or as a float64 array ``(k,)`` of its own, an action as an int.
+    """
+
+    function: Callable[..., Any]
+
+    def __call__(self, states: States, actions: Actions) -> Array:
+        """One call a pair."""
+        ones = states.tolist() if states.ndim == 1 else list(states)
+        values = _stacked("values", [self.function(s, a) for s, a in zip(ones, actions.tolist(), strict=True)])
+        return values.astype(np.float64) if values.dtype.kind in "iub" else values
+
+
+class PairFunction:
+    """A user's function of pairs as a function of arrays, whichever way it was written.
+
+    ``space`` and ``names`` (of the actions) say what it is given when it is called for one pair.
+    """
+
+    def __init__(self, name: str, function: Callable[..., Any], space: StateSpace, names: tuple[str, ...] | None):
+        require(
+            takes(function, 2),
+            name,
+            "must be a function of a state and an action",
+            "a function of other arguments",
+            "write it as function(state, action)",
+        )
+        self.name, self.function, self.space = name, function, space
+        self.actions = None if names is None else [Action(a, names) for a in range(len(names))]
+        self.named = isinstance(space, FiniteStates) and space.named
+        self._for_one: bool | None = True if self.named else None
+        self._kept: dict[tuple[int, int], float] = {}
+
+    def __call__(self, states: States, actions: Actions) -> NDArray[Any]:
+        """One value a pair, ``(n,)``."""
+        if self._for_one is None and len(states):
+            self._for_one = self._written_for_one(states, actions)
+        if self._for_one:
+            return self._one_by_one(states, actions)
+        try:
+            x = np.asarray(self.function(states, actions))
+        except Exception as error:  # the user's code: anything can happen
+            raise self._failed(error, f"for {len(states)} pairs") from error
+        require(
+            x.shape == (len(states),),
+            self.name,
+            f"must return an array ({len(states)},) for {len(states)} pairs",
+            f"shape {x.shape}",
+            "vectorise it over states and actions",
+        )
+        return x
+
+    def _written_for_one(self, states: States, actions: Actions) -> bool:
+        rows = np.arange(3 + states[0].size) % len(states)  # never as many as a point has coordinates
+        try:
+            x = np.asarray(self.function(states[rows], actions[rows]))
+            if x.shape == rows.shape:
+                return False
+        except Exception:  # tried again below, one by one
+            pass
+        try:
+            return np.ndim(self._call(own_states(self.space, states[:1])[0], int(actions[0]))) == 0
+        except Exception:
+            return False  # the error of the call with arrays is the one to show
+
+    def _call(self, state: Any, action: int) -> Any:
+        return self.function(state, action if self.actions is None else self.actions[action])
+
+    def _one_by_one(self, states: States, actions: Actions) -> NDArray[Any]:
+        finite = isinstance(self.space, FiniteStates)
+        keys: list[Any] = list(zip(states.tolist(), actions.tolist(), strict=True)) if finite else []
+        new = [i for i in range(len(states)) if not finite or keys[i] not in self._kept]
+        found = [
+            self._number(s, a) for s, a in zip(own_states(self.space, states[new]), actions[new].tolist(), strict=True)
+        ]
+        if not finite:
+            return _stacked(self.name, found)
+        if len(self._kept) + len(new) > _MOST_KEPT:
+            self._kept.clear()
+        known = dict(zip([keys[i] for i in new], found, strict=True))
+        values = np.array([known[k] if k in known else self._kept[k] for k in keys])
+        self._kept.update(known)
+        return values
+
+    def _number(self, state: Any, action: int) -> Any:
+        shown = action if self.actions is None else self.actions[action]
+        try:
+            x = self._call(state, action)
+        except Exception as error:
+            raise self._failed(error, f"at state {state}, action {shown}") from error
+        if np.ndim(x) != 0 or np.asarray(x).dtype.kind not in "iubf":
+            where = f"{x!r:.80} at state {state}, action {shown}"
+            raise InputError(self.name, "must return a number for a pair", where, "return reward or cost only")
+        return x
+
+    def _failed(self, error: Exception, where: str) -> SaddlebackError:
+        if isinstance(error, SaddlebackError):
+            return error
+        found = f"{type(error).__name__}: {error} ({where})"
+        return InputError(self.name, "must not fail for a pair of the problem", found, "mend the function")
+
+
+@dataclass(frozen=True)
+class Signal:
+    """A reward or constraint signal with its checked range ``[low, high]``; ``values`` is None where it is observed."""
+
+    name: str
+    values: Array | SignalFunction | None
+    low: float
+    high: float
+
+    def at(self, states: States, actions: Actions) -> Array:
+        """Signal at pairs, ``(n,)``, in the user's units and within its range."""
+        assert self.values is not None
+        if callable(self.values):
+            x = self.values(states, actions)
+            refuse_float32(self.name, x)
+            self.check(x, states, actions)
+            return x.astype(np.float64)
+        return np.asarray(self.values[states, actions], dtype=np.float64)
+
+    def check(self, x: Array, states: States, actions: Actions, key: tuple[int, ...] | None = None) -> None:
+        """Refuse values that are not finite or lie outside the declared range, naming the pair.
+
+        ``key`` is the seed key of observed values.
+        """
+        slack = _RANGE_SLACK * (self.high - self.low)
+        bad = np.flatnonzero(~np.isfinite(x) | (x < self.low - slack) | (x > self.high + slack))
+        if bad.size:
+            i = bad[0]
+            seed = "" if key is None else f", sample {i}, seed key (seed, stream, pair, block) = {key}"
+            finite = x[np.isfinite(x)]
+            low, high = min(self.low, finite.min(initial=self.low)), max(self.high, finite.max(initial=self.high))
+            raise InputError(
+                self.name,
+                f"must be finite and within its declared range [{self.low:g}, {self.high:g}]",
+                f"{x[i]} at state {states[i]}, action {actions[i]}{seed}",
+                f"declare the true range, at least ({low:g}, {high:g}), from which x is rescaled to "
+                "(x - low) / (high - low); it is never clipped, since every bound depends on the range",
+            )
+
+
+def read_signal(
+    name: str,
+    given: Any,
+    declared: Any,
+    space: StateSpace,
+    num_actions: int,
+    names: tuple[str, ...] | None = None,
+    stand_ins: NDArray[np.int64] | None = None,
+) -> Signal:
+    """A signal as a user wrote it: an array ``(S, A)`` or ``(S,)``, a function, or None where the simulator returns it.
+
+    ``declared`` is its range (low, high), which only arrays can do without. Entries of pairs that are not allowed
+    (``stand_ins``) are not looked at.
+    """
+    span = None if declared is None else _span_of(name, declared)
+    if given is None or callable(given):
+        if span is None:
+            raise InputError(
+                name, "must declare its range when it is a function or observed", None, "pass range=(low, high)"
+            )
+        return Signal(name, given and PairFunction(name, given, space, names), *span)
+    values = _array(name, given, space, num_actions)
+    if stand_ins is not None:
+        values = np.take_along_axis(values, stand_ins, axis=1)
+    bad = np.argwhere(~np.isfinite(values))
+    if bad.size:
+        s, a = bad[0]
+        raise InputError(f"{name}[{s}, {a}]", "must be finite", values[s, a], "remove NaN and infinities")
+    low, high = span or (float(values.min()), float(values.max()))
+    if span is None and low == high:
+        high = low + 1.0  # a constant signal: any span does
+    require(low < high < np.inf, name, "must have a finite range with low < high", (low, high), "rescale it")
+    signal = Signal(name, values, low, high)
+    s, a = np.divmod(np.arange(values.size), num_actions)
+    signal.check(values.ravel(), s, a)
+    return signal
+
+
+def _array(name: str, given: Any, space: StateSpace, num_actions: int) -> Array:
+    if not isinstance(space, FiniteStates):
+        remedy = "give a function of (states, actions), and its range"
+        raise InputError(name, "must be a function where states form a box", type(given).__name__, remedy)
+    values, expected = as_float64(name, given), (space.num, num_actions)
+    if values.shape == (space.num,):
+        return np.repeat(values[:, None], num_actions, axis=1)
+    require(values.shape == expected, name, f"must have shape {expected}", values.shape, "give one value a pair")
+    return values
+
+
+def _stacked(name: str, values: list[Any]) -> Any:
+    try:
+        return np.array(values)
+    except ValueError:
+        lengths = sorted({np.size(v) for v in values})
+        remedy = "return the same number of them at every pair"
+        raise InputError(name, "must have one shape at all pairs", f"lengths {lengths}", remedy) from None
+
+
+def read_constraints(given: Any) -> Sequence[Constraint]:
+    """The list of constraints, each with a name of its own, a sense, units and a finite threshold."""
+    if isinstance(given, (str, bytes, Mapping, Constraint)) or not isinstance(given, Sequence):
+        rule = "must be a list of Constraint"
+        raise InputError("constraints", rule, f"{type(given).__name__} {given!r:.60}", _CONSTRAINT)
+    for i, c in enumerate(given):
+        require(isinstance(c, Constraint), f"constraints[{i}]", "must be a Constraint", f"{c!r:.60}", _CONSTRAINT)
+        named = isinstance(c.name, str) and bool(c.name)
+        require(named, f"constraints[{i}].name", "must be text", repr(c.name), _CONSTRAINT)
+        _check_constraint(c)
+    require(len(given) >= 1, "constraints", "must hold at least one constraint", 0, "add a Constraint")
+    names = [c.name for c in given]
+    require(len(set(names)) == len(names), "constraints", "must have distinct names", names, "rename one")
+    return given
+
+
+def _check_constraint(c: Constraint) -> None:
+    for word, known in (("sense", (">=", "<=")), ("units", ("discounted", "per-step"))):
+        value = getattr(c, word)
+        fits = isinstance(value, str) and value in known
+        require(fits, c.name, f"must have {word} '{known[0]}' or '{known[1]}'", repr(value), "use one of the two")
+    finite_number(c.name, c.threshold, "must have a finite threshold")
+
+
+def _span_of(name: str, given: Any) -> tuple[float, float]:
+    """A declared range ``(low, high)``: two finite numbers, the smaller first."""
+    rule, remedy = "must have a finite range with low < high", "declare the range (low, high)"
+    try:
+        low, high = given
+    except (TypeError, ValueError):
+        raise InputError(name, rule, repr(given), remedy) from None
+    low, high = (finite_number(name, end, rule, remedy) for end in (low, high))
+    require(low < high, name, rule, (low, high), remedy)
+    return low, high

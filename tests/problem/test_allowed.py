@@ -1,0 +1,213 @@
+"""Actions that a state does not allow: nobody is asked for them, nobody takes them, and no bound counts them."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+from helpers import random_table
+from saddleback import solve
+from saddleback.errors import InputError
+from saddleback.exact import best_policy, mixture_values, solve_by_columns, solve_exactly
+from saddleback.features import FeatureMatrix, OneHot
+from saddleback.instances.table_file import load_table, save_table
+from saddleback.method.solvers import BY_NAME, EXTRAS
+from saddleback.problem.actions import RestrictedFeatures, permitted_policy, read_allowed, stand_ins_of
+from saddleback.problem.cmdp import CMDP, Constraint
+from saddleback.problem.policies import GreedyPolicy, SoftmaxPolicy, TabularPolicy
+from saddleback.problem.spaces import BoxStates, FiniteStates, ListedStates
+from saddleback.simulators.checks.running import run_checks
+from saddleback.simulators.function import as_simulator
+from saddleback.simulators.generative_model import GenerativeModel
+from saddleback.simulators.table import Table
+from saddleback.testing import check_features
+
+S, A = 6, 3
+MASK = np.array([[0, 1, 1], [1, 1, 1], [0, 0, 1], [1, 0, 1], [0, 1, 0], [1, 1, 0]], dtype=bool)
+
+
+def tempting(seed: int = 1, linear: bool = False) -> tuple[Table, Table]:
+    """A table whose actions that are not allowed are worth far more than the others, and the same with the mask."""
+    plain = random_table(seed, S=S, A=A)
+    reward, cost = plain.reward.copy(), plain.constraints.copy()
+    reward[~MASK], cost[:, ~MASK] = 3.0, 3.0
+    P = plain.P.toarray().reshape(S, A, S)
+    phi = np.eye(S * A).reshape(S, A, S * A)[:, :, : S * A - 1] if linear else None
+    parts = {"gamma": plain.gamma, "rho": plain.rho, "phi": phi}
+    free = Table.of(P, reward, cost, plain.thresholds, **parts)
+    broken = P.copy()
+    broken[~MASK] = 0.0  # rows that would be refused: they are not looked at
+    hole = np.where(MASK, reward, np.nan)
+    return free, Table.of(broken, hole, cost, plain.thresholds, actions_allowed=MASK, **parts)
+
+
+def by_linear_program(table: Table) -> float:
+    """max Σ μr subject to flow and constraints, over the occupancies μ of allowed pairs only."""
+    P, H = table.P.toarray(), 1 / (1 - table.gamma)
+    flow = np.repeat(np.eye(S), A, axis=0) - table.gamma * P
+    keep = MASK.ravel()
+    answer = scipy.optimize.linprog(
+        -table.reward.ravel()[keep],
+        A_ub=-table.constraints.reshape(-1, S * A)[:, keep],
+        b_ub=-table.thresholds,
+        A_eq=flow.T[:, keep],
+        b_eq=table.rho,
+        bounds=(0, H),
+    )
+    assert answer.status == 0, answer.message
+    return -float(answer.fun)
+
+
+# ---- the words ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        MASK,
+        MASK.tolist(),
+        [np.flatnonzero(row).tolist() for row in MASK],
+        {i: np.flatnonzero(row).tolist() for i, row in enumerate(MASK) if not row.all()},
+        lambda s: [a for a in range(A) if MASK[s, a]],
+        [[name for name, yes in zip(("wait", "go", "stop"), row, strict=True) if yes] for row in MASK],
+    ],
+)
+def test_masks_lists_mappings_and_functions_say_the_same(given: Any) -> None:
+    found = read_allowed(given, FiniteStates(S), A, ("wait", "go", "stop"))
+    assert found is not None and found.tolist() == MASK.tolist()
+
+
+def test_a_function_is_asked_about_the_users_own_states() -> None:
+    found = read_allowed(lambda s: ["go"] if s == "far" else [0, 1], ListedStates(["near", "far"]), 2, ("wait", "go"))
+    assert found is not None and found.tolist() == [[True, True], [False, True]]
+    assert read_allowed(lambda s: [0, 1], FiniteStates(3), 2, None) is None, "everything is allowed"
+
+
+def test_a_box_has_no_list_of_allowed_actions() -> None:
+    with pytest.raises(InputError, match="must be left out where states form a box"):
+        read_allowed(lambda s: [0], BoxStates([0.0], [1.0]), 2, None)
+
+
+# ---- the parts ---------------------------------------------------------------------------------------------------------
+
+
+def test_features_of_a_stand_in_keep_the_contract() -> None:
+    meant = stand_ins_of(MASK)
+    assert meant[0].tolist() == [1, 1, 2] and meant[4].tolist() == [1, 1, 1]
+    rng = np.random.default_rng(0)
+    for features in (RestrictedFeatures(FeatureMatrix(rng.random((S, A, 4))), meant), OneHot(S, A).restricted(meant)):
+        states, theta = np.arange(S), rng.normal(size=features.dim)
+        Q = np.einsum("nad,d->na", features.all(states), theta)
+        np.testing.assert_allclose(features.values(states, theta), Q)
+        np.testing.assert_allclose(features.maximum(states, theta), np.where(MASK, Q, -np.inf).max(axis=1))
+        assert np.all(MASK[states, features.argmax(states, theta)])
+        assert np.all(features.argmax(states, np.zeros(features.dim)) == MASK.argmax(axis=1)), (
+            "ties: the lowest allowed"
+        )
+        np.testing.assert_allclose(features.at(states, np.zeros(S, int)), features.all(states)[:, 0])
+
+
+def test_contracts_of_features_hold_where_everything_is_allowed() -> None:
+    check_features(RestrictedFeatures(OneHot(S, A), stand_ins_of(np.ones((S, A), bool))), np.arange(S))
+
+
+def test_policies_take_allowed_actions_only() -> None:
+    meant, rng, every = stand_ins_of(MASK), np.random.default_rng(0), np.arange(S)
+    fixed = permitted_policy(TabularPolicy.deterministic(np.zeros(S), A), meant)
+    assert fixed.act(every, rng).tolist() == [1, 0, 2, 0, 1, 0]
+    p = permitted_policy(TabularPolicy.stochastic(np.tile([0.5, 0.3, 0.2], (S, 1))), meant).probabilities(every)
+    assert not p[~MASK].any() and np.allclose(p.sum(axis=1), 1) and np.allclose(p[0], [0, 0.8, 0.2])
+    soft = permitted_policy(SoftmaxPolicy(OneHot(S, A), rng.random(S * A), 2.0), meant).probabilities(every)
+    assert not soft[~MASK].any()
+    greedy = GreedyPolicy(OneHot(S, A).restricted(meant), rng.random(S * A))
+    assert permitted_policy(greedy, meant) is greedy and np.all(MASK[every, greedy.actions(every)])
+
+
+# ---- the whole -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_exact_optimum_is_over_allowed_actions() -> None:
+    free, table = tempting()
+    wanted = by_linear_program(free)
+    for answer in (solve_exactly(table), solve_by_columns(table)):
+        assert answer.value == pytest.approx(wanted, rel=1e-6) and answer.policy is not None
+        assert not answer.policy.probabilities(np.arange(S))[~MASK].any()
+        if answer.mixture is not None:
+            assert not any(m.probabilities(np.arange(S))[~MASK].any() for m in answer.mixture.members)
+    assert solve_exactly(free).value > wanted + 1, "the others would be worth more"
+    assert np.all(MASK[np.arange(S), best_policy(table, np.array([1.0, 0.0]))[0].table])
+
+
+def forbidding(table: Table) -> GenerativeModel:
+    """The table's simulator, which fails when it is asked for an action that is not allowed."""
+    inner = table.simulator()
+
+    def sample(states: Any, actions: Any, rng: Any) -> Any:
+        assert np.all(MASK[states, actions]), "asked for an action that is not allowed"
+        return inner._sample(states, actions, rng)
+
+    return GenerativeModel(sample, table.num_states)
+
+
+SOLVERS = sorted(set(BY_NAME) - set(EXTRAS))
+
+
+@pytest.mark.parametrize("linear", [False, True])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_every_solver_keeps_to_allowed_actions(solver: str, linear: bool) -> None:
+    table = tempting(linear=linear)[1]
+    problem = table.problem()
+    found = solve(problem, as_simulator(problem, forbidding(table)), samples=200_000, seed=0, solver=solver)
+    assert found.mixture is not None and found.value is not None
+    for member in found.mixture.members:
+        assert not member.probabilities(np.arange(S))[~MASK].any()
+    exact = solve_exactly(table)
+    assert mixture_values(table, found.mixture)[0] == pytest.approx(exact.value, abs=0.25)
+    if found.stationary is not None:
+        assert not found.stationary.policy.probabilities(np.arange(S))[~MASK].any()
+
+
+@pytest.mark.parametrize("linear", [False, True])
+def test_certificates_bound_the_best_allowed_policy(linear: bool) -> None:
+    free, table = tempting(linear=linear)
+    problem = table.problem()
+    model = as_simulator(problem, forbidding(table))
+    found = solve(problem, model, samples=60_000, certificate=200_000, seed=0)
+    proof: Any = found.certificate
+    best = solve_exactly(table).value
+    assert proof.value[0] <= mixture_values(table, found.mixture)[0] <= proof.value[1]
+    assert best <= proof.upper_bound < solve_exactly(free).value, "tighter than any bound over all actions"
+
+
+def test_a_mask_is_kept_by_files_and_copies(tmp_path: Path) -> None:
+    table = tempting()[1]
+    save_table(table, tmp_path / "t.npz")
+    again = load_table(tmp_path / "t.npz")
+    assert again.actions_allowed is not None and again.actions_allowed.tolist() == MASK.tolist()
+    problem = dataclasses.replace(again.problem(), gamma=0.5, features=OneHot(S, A))
+    assert problem.allowed is not None and problem.allowed.tolist() == MASK.tolist()
+    assert problem.features is not None and np.all(
+        MASK[np.arange(S), problem.features.argmax(np.arange(S), np.ones(18))]
+    )
+
+
+def test_checks_do_not_ask_for_what_is_not_allowed() -> None:
+    table = tempting()[1]
+    assert not run_checks(table.problem(), forbidding(table), calls=4000).findings
+
+
+def test_rewards_of_pairs_that_are_not_allowed_are_not_asked_for() -> None:
+    def reward(state: int, action: int) -> float:
+        assert MASK[state, action]
+        return float(state)
+
+    cost = Constraint("c", np.ones((S, A)), "<=", 20.0)
+    fields: dict[str, Any] = {"reward_range": (0, 5), "constraints": [cost], "actions_allowed": MASK}
+    problem = CMDP(gamma=0.9, states=S, actions=A, start=0, reward=reward, **fields)
+    unit = problem.utilities(*problem.pairs())[:, 0].reshape(S, A)
+    np.testing.assert_allclose(unit, np.repeat(np.arange(S)[:, None] / 5, A, axis=1))
