@@ -75,7 +75,7 @@ def test_two_workers_draw_the_same_samples(tmp_path: Path) -> None:
 def test_words_of_earlier_versions_name_their_successors() -> None:
     problem, simulator = made()
     for name in ("certificate", "mode", "solver", "iterations", "upper", "step_size", "tolerance", "store", "target"):
-        with pytest.raises(InputError, match=rf"`{name}` is no longer an argument of solve") as caught:
+        with pytest.raises(InputError, match=rf"`{name}` must not be an argument of solve any more") as caught:
             saddleback.solve(problem, simulator, **{name: 1})
         assert "Method" in caught.value.remedy or "reuse" in caught.value.remedy
     with pytest.raises(InputError, match="did you mean samples"):

@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     from saddleback.instances.table_file import load_table, save_table
     from saddleback.problem.cmdp import CMDP, Constraint, Start
     from saddleback.problem.policies import GreedyPolicy, MixturePolicy, SoftmaxPolicy, TabularPolicy
-    from saddleback.problem.policy_file import load_mixture, save_mixture
+    from saddleback.problem.policy_file import save_policy
     from saddleback.problem.spaces import BoxStates, FiniteStates
     from saddleback.reports.plots import plot
+    from saddleback.runs.run_folder import load_policy
     from saddleback.runs.settings import Method, Part, Settings
     from saddleback.runs.verdict import Status
     from saddleback.simulators.generative_model import GenerativeModel
@@ -67,20 +68,26 @@ _HOME = {
     "TabularPolicy": "problem.policies",
     "frontier": "solving.frontier",
     "issue_certificate": "solving.strict",
-    "load_mixture": "problem.policy_file",
+    "load_policy": "runs.run_folder",
     "load_table": "instances.table_file",
     "optimal_design": "designs.optimal",
     "plot": "reports.plots",
     "resume": "solving.kept_run",
-    "save_mixture": "problem.policy_file",
+    "save_policy": "problem.policy_file",
     "save_table": "instances.table_file",
     "solve": "solving.solve",
 }
+
+_GONE = {"load_mixture": "load_policy", "save_mixture": "save_policy"}  # names of earlier versions
 
 
 def __getattr__(name: str) -> Any:
     if name == "zoo":
         return importlib.import_module("saddleback.instances.zoo")
+    if name in _GONE:
+        from saddleback.errors import InputError
+
+        raise InputError(name, "is no longer there", "an import of it", f"use saddleback.{_GONE[name]}")
     if name not in _HOME:
         raise AttributeError(f"module 'saddleback' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"saddleback.{_HOME[name]}"), name)
@@ -120,12 +127,12 @@ __all__ = [
     "__version__",
     "frontier",
     "issue_certificate",
-    "load_mixture",
+    "load_policy",
     "load_table",
     "optimal_design",
     "plot",
     "resume",
-    "save_mixture",
+    "save_policy",
     "save_table",
     "solve",
     "zoo",

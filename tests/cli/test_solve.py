@@ -10,7 +10,7 @@ import pytest
 from command_line import read, words
 
 from helpers import random_table
-from saddleback import load_mixture, save_table, zoo
+from saddleback import load_policy, save_table, zoo
 from saddleback.cli import solve as solve_verb
 from saddleback.runs.targets import load_target
 
@@ -124,7 +124,7 @@ def test_a_run_folder_holds_the_run(run, tmp_path, table_file):
     assert manifest["target"] == {"name": str(table_file), "settings": []}
     assert manifest["seed"] == 3
     assert (tmp_path / "run" / "problem.npz").read_bytes() == table_file.read_bytes()
-    assert len(load_mixture(tmp_path / "run" / "policy.npz").weights) == len(answer["policy"])
+    assert len(load_policy(tmp_path / "run" / "policy.npz").weights) == len(answer["policy"])
 
 
 @pytest.mark.check

@@ -21,7 +21,7 @@ from saddleback.instances.instance import Instance
 from saddleback.method.duals import BY_NAME as DUALS
 from saddleback.method.evaluators import BY_NAME as EVALUATORS
 from saddleback.method.solvers import BY_NAME as SOLVERS
-from saddleback.problem.policy_file import save_mixture
+from saddleback.problem.policy_file import save_policy
 from saddleback.reports.listeners import make as make_callback
 from saddleback.runs.certificate_file import problem_fields
 from saddleback.runs.run_folder import check_place
@@ -187,7 +187,7 @@ def carry_out(
     truth = _truth(instance, solution) if output.check else None
     try:
         if output.policy is not None and solution.mixture is not None:
-            save_mixture(solution.mixture, solution.problem, output.policy)
+            save_policy(solution.mixture, solution.problem, output.policy)
         elif output.policy is not None:
             Console(stderr=True).print(f"no policy to write to {output.policy}", markup=False)
         if kept is not None:

@@ -76,7 +76,7 @@ def load_stored_policy(path: Path, problem_file: Path | None, states: Sequence[s
     assert isinstance(first.features, AbsentFeatures)
     if stored is None:
         rule = "must be a run folder where a policy is linear in features, which no policy file holds"
-        raise InputError("RUN", rule, str(path), "give the folder, or use MixturePolicy.load(path, features=...)")
+        raise InputError("RUN", rule, str(path), "give the folder, or use saddleback.load_policy(path, features=...)")
     problem = load_run_target(stored, problem_file).problem
     assert problem.features is not None
     return StoredPolicy(with_features(mixture, problem.features), problem.states, list(problem.state_names or ()))

@@ -8,19 +8,19 @@ epsilon   buffers grow until the certificate shows what was asked (:mod:`.to_acc
 
 from __future__ import annotations
 
-import difflib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from typing import Any
 
-from saddleback.errors import InputError, require
+from saddleback.errors import InputError, nearest, require
 from saddleback.problem.cmdp import CMDP
 from saddleback.runs.events import Callback
 from saddleback.runs.settings import Feasibility, Method, Settings
 from saddleback.sampling.blocks import Executor
 from saddleback.sampling.executors import make
 from saddleback.sampling.store.sample_store import SampleStore
+from saddleback.simulators.function import as_simulator
 from saddleback.simulators.generative_model import GenerativeModel
 from saddleback.solving.budget import needed
 from saddleback.solving.find import Progress
@@ -41,7 +41,7 @@ _MOVED = {name: f"method=Method({name}=...)" for name in Method.__dataclass_fiel
 
 def solve(
     problem: CMDP,
-    simulator: GenerativeModel | None = None,
+    simulator: GenerativeModel | Callable[..., Any] | None = None,
     *,
     samples: float | None = None,
     epsilon: float | None = None,
@@ -63,7 +63,8 @@ def solve(
     """Solve a constrained problem from simulator calls alone, and prove how good the answer is.
 
     problem       the question: rewards, constraints, states, actions (:class:`saddleback.CMDP`)
-    simulator     who answers; may be left out where samples are reused and nothing is to be proved
+    simulator     who answers: a GenerativeModel, or a function ``sample(state, action, rng) -> next state`` of one pair or
+                  of arrays; may be left out where samples are reused and nothing is to be proved
     samples       all simulator calls, a million unless given; half of them make the certificate
     epsilon       instead of samples: draw until, with probability 1 − delta, the reward is proved to be within epsilon of
                   the optimum (in the user's units of the discounted reward) and every constraint to be missed by no more
@@ -85,22 +86,31 @@ def solve(
     must          "solved" or "proved": raise :class:`saddleback.UnmetError` where the answer is less
     """
     _refuse_moved(moved)
+    require(
+        isinstance(problem, CMDP),
+        "problem",
+        "must be a CMDP",
+        type(problem).__name__,
+        "make one with saddleback.CMDP(...)",
+    )
     require(delta is None or confidence is None, "confidence", "must not be given with delta", confidence, "give one")
     share = 0.05 if delta is None and confidence is None else delta if confidence is None else _delta_of(confidence)
     settings = Settings(samples, epsilon, max_samples, feasibility, share, seed, method or Method())  # type: ignore[arg-type]
+    callbacks = _listeners(callbacks)
+    model = None if simulator is None else as_simulator(problem, simulator)
     if out is not None:
         require(reuse is None, "out", "must not be given with reuse", str(out), "keep the run that draws the samples")
         if executor is not None and not isinstance(executor, str):
             rule, remedy = "must be given by name where the run is kept", "use workers=, or one of serial, joblib, ray"
             raise InputError("executor", rule, executor, remedy)
         found = solve_into(
-            out, problem, needed(simulator), settings, workers, executor, progress=progress, callbacks=callbacks
+            out, problem, needed(model), settings, workers, executor, progress=progress, callbacks=callbacks
         )
     elif isinstance(executor, str) or (executor is None and workers != 1):
         with closing(make(executor, workers)) as drawing:
-            found = carry_out(problem, simulator, settings, reuse, drawing, progress, callbacks)
+            found = carry_out(problem, model, settings, reuse, drawing, progress, callbacks)
     else:
-        found = carry_out(problem, simulator, settings, reuse, executor, progress, callbacks)
+        found = carry_out(problem, model, settings, reuse, executor, progress, callbacks)
     return found if must is None else found.require(must)
 
 
@@ -114,8 +124,16 @@ def _refuse_moved(moved: dict[str, Any]) -> None:
     """Words of earlier versions, and words that nobody knows."""
     for name, value in moved.items():
         if name in _MOVED:
-            raise InputError(name, "is no longer an argument of solve", repr(value), f"use {_MOVED[name]}")
+            raise InputError(name, "must not be an argument of solve any more", repr(value), f"use {_MOVED[name]}")
         known = list(solve.__kwdefaults__ or ())
-        near = difflib.get_close_matches(name, known, 1)
-        remedy = f"did you mean {near[0]}?" if near else f"it takes {', '.join(known)}"
-        raise InputError(name, "is no argument of solve", repr(value), remedy)
+        remedy = nearest(name, known, f"it takes {', '.join(known)}")
+        raise InputError(name, "must be an argument of solve", repr(value), remedy)
+
+
+def _listeners(callbacks: Any) -> list[Callback]:
+    good = isinstance(callbacks, Iterable) and not isinstance(callbacks, str)
+    require(good, "callbacks", "must be a list of functions", repr(callbacks), "give callbacks=[function]")
+    found = list(callbacks)
+    for one in found:
+        require(callable(one), "callbacks", "must be functions of one event", repr(one), "see docs/callbacks.md")
+    return found
