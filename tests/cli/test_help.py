@@ -8,12 +8,14 @@ import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
 import typer
 from command_line import Call, quietly, words
 
+from import_graph import graph_of, modules_of
 from offenders import expect_none
 from saddleback import cli, zoo
 from saddleback.cli import verbs
@@ -77,6 +79,14 @@ def test_only_the_verb_that_is_called_is_imported() -> None:
     assert {f"saddleback.cli.{verb}" for verb in VERBS} & exact == {"saddleback.cli.exact"}
     stations = {name.split(".")[1] for name in exact if name.startswith("saddleback.")}
     assert stations & {"solving", "certificates", "method", "sampling", "designs", "theory"} == set()
+
+
+def test_the_library_never_calls_up_into_the_command_line() -> None:
+    modules = modules_of(Path(cli.__file__).parents[1])
+    graph = graph_of(modules)
+    assert "cli.solve" in graph and len(graph) > 100
+    up = {m: [t for t in targets if t.split(".")[0] == "cli"] for m, targets in graph.items()}
+    assert [m for m, targets in up.items() if targets and m.split(".")[0] != "cli"] == ["__main__"]
 
 
 def faults_of_help(verb: str, command: Any, out: str) -> list[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import quietly
+from command_line import quietly, words
 
 from saddleback.runs import work_folder
 from saddleback.sampling.fingerprint import CHECK_CALLS
@@ -126,7 +126,7 @@ def test_what_cannot_be_resumed_is_refused(run: Any, tmp_path: Path) -> None:
     out = tmp_path / "run"
     assert run("solve", "queue", "--samples", 20_000, "--out", out)[0] == 0
     code, _, err = run("resume", out)
-    assert code == 0 and "nothing to resume" in err
+    assert code == 0 and "nothing to resume" in words(err)
     code, _, err = run("sample", "wireless", "--out", tmp_path / "two", "--executor", "magic", "--workers", 2)
     assert code == 2 and "magic" in err
     (tmp_path / "three.work").mkdir()
@@ -249,4 +249,4 @@ def test_an_empty_work_folder_keeps_no_one_out(run: Any, tmp_path: Path) -> None
     assert run("solve", "queue", "--samples", 20_000, "--out", tmp_path / "run")[0] == 0
     (tmp_path / "run.work").mkdir()  # a kill after it had gone
     code, _, err = run("resume", tmp_path / "run")
-    assert code == 0 and "nothing to resume" in err and not (tmp_path / "run.work").exists()
+    assert code == 0 and "nothing to resume" in words(err) and not (tmp_path / "run.work").exists()
