@@ -50,8 +50,8 @@ NEEDS: dict[str, set[str]] = {
         "theory": "errors problem.spaces",
         "exact": "errors problem simulators.table",
         "certificates": "errors problem simulators.generative_model designs sampling method method.evaluators",
-        "instances": "errors files problem simulators",
-        "instances.zoo": "errors problem features simulators instances",
+        "instances": "errors files problem simulators exact",
+        "instances.zoo": "errors problem features simulators method.master_lp instances",
         "instances.problem_file": "errors files problem features simulators instances instances.zoo",
         "runs": "errors _version files problem simulators.table designs method.framework exact certificates"
         " instances instances.zoo instances.problem_file",

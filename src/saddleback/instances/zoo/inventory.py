@@ -23,7 +23,6 @@ from scipy.special import gammaln, pdtrc, xlogy
 
 from saddleback.instances.instance import Instance
 from saddleback.instances.zoo._check import discount, memory, number, whole
-from saddleback.instances.zoo._reference import landmarks
 from saddleback.problem.spaces import Array
 from saddleback.simulators.table import Table
 
@@ -74,7 +73,7 @@ def inventory(
         state_names=[f"{s} in stock" for s in range(S)],
     )
     summary = f"order stock for a mean demand of {demand:g}; stock-outs on at most {100 * limit:g} % of the days"
-    return Instance.of_table(table, summary, landmarks(table))
+    return Instance.of_table(table, summary)
 
 
 def levels(*, capacity: int, demand: float, price: float, cost: float, holding: float, gamma: float) -> Array:

@@ -15,7 +15,6 @@ import numpy as np
 
 from saddleback.instances.instance import Instance
 from saddleback.instances.zoo._check import discount, memory, number, whole
-from saddleback.instances.zoo._reference import landmarks
 from saddleback.simulators.table import Table
 
 
@@ -63,4 +62,4 @@ def queue(
         state_names=[f"{n} in system" for n in length],
     )
     summary = f"admit customers to a queue of {capacity}; average number in the system <= {limit:g}"
-    return Instance.of_table(table, summary, landmarks(table))
+    return Instance.of_table(table, summary)

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from saddleback.instances.instance import Instance
 from saddleback.instances.zoo._check import discount, memory, number, whole
 from saddleback.instances.zoo._outcomes import Outcomes, product
-from saddleback.instances.zoo._reference import landmarks
 from saddleback.problem.spaces import Actions, States
 from saddleback.simulators.table import Table
 
@@ -84,4 +83,4 @@ def routing(
         ],
     )
     summary = f"route customers to one of two queues; the fast server's energy <= {budget:g} J a slot"
-    return Instance.of_table(table, summary, landmarks(table))
+    return Instance.of_table(table, summary)
