@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 from saddleback.errors import InputError
-from saddleback.sampling.executors.determinism import Determinism, check_determinism
 from saddleback.sampling.executors.joblib import Joblib
 from saddleback.sampling.executors.ray import Ray
 from saddleback.sampling.executors.serial import Serial
@@ -30,4 +29,4 @@ def make(name: str | None = None, workers: int | None = 1, **options: Any) -> Se
     return Ray(workers, **options) if name == "ray" else Joblib(workers, **options)
 
 
-__all__ = ["BY_NAME", "Determinism", "Joblib", "Ray", "Serial", "check_determinism", "make"]
+__all__ = ["BY_NAME", "Joblib", "Ray", "Serial", "make"]
