@@ -14,8 +14,8 @@ from saddleback.method.evaluators.rollouts import Measured, Rollouts
 from saddleback.method.framework import Oracle, run
 from saddleback.method.oracles import Evaluator, InteractiveEvaluator, InteractiveSolver, Solver
 from saddleback.method.solvers import EXTRAS, MDPSolver, QuantEcon, StableBaselines
-from saddleback.method.solvers._estimated import optimal_policy
-from saddleback.method.solvers.network_policy import NetworkPolicy, scaled
+from saddleback.method.solvers.elsewhere import optimal_policy
+from saddleback.method.solvers.stable_baselines import NetworkPolicy, scaled
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.policies import TabularPolicy
 from saddleback.problem.spaces import BoxStates, FiniteStates

@@ -25,7 +25,7 @@ def memory(name: str, entries: int, remedy: str) -> None:
 
 
 def effort(name: str, num_states: int, entries: int, gamma: float, remedy: str, num_signals: int = 2) -> None:
-    """Refuse a table whose reference values (:mod:`saddleback.instances.zoo._reference`) would take more than a few seconds.
+    """Refuse a table whose reference values (:mod:`saddleback.instances.landmarks`) would take more than a few seconds.
 
     A name with settings may come from a stranger's run: building it must not keep anyone waiting.
     """

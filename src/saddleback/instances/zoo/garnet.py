@@ -2,7 +2,7 @@
 
 Successors are distinct and uniform, their probabilities uniform on the simplex, reward and constraint signals independent
 and uniform on [0, 1], the start uniform. The thresholds lie midway between V_c of the unconstrained optimum and max V_c
-(several constraints: :func:`saddleback.instances.zoo._reference.midway`).
+(several constraints: :func:`saddleback.instances.landmarks.midway`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from saddleback.errors import at_least, discount, require
 from saddleback.instances.instance import Instance
+from saddleback.instances.landmarks import midway
 from saddleback.instances.zoo._check import effort, memory
-from saddleback.instances.zoo._reference import landmarks, midway
 from saddleback.simulators.table import Table
 
 _MOST_COMPARED = 1e9  # about three seconds
@@ -64,7 +64,7 @@ def garnet(
         P,
         reward,
         signals,
-        midway(P, reward, signals, gamma, rho),
+        np.zeros(m),  # until midway
         gamma=gamma,
         rho=rho,
         names=[f"c{i + 1}" for i in range(m)],
@@ -73,7 +73,7 @@ def garnet(
         name="garnet",
     )
     summary = f"a random table: {S} states, {A} actions, {successors} successors, {m} constraint(s), seed {seed}"
-    return Instance.of_table(table, summary, landmarks(table))
+    return Instance.of_table(midway(table), summary)
 
 
 def _distinct_columns(rows: int, num: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -17,7 +17,6 @@ import scipy.sparse
 from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
 from saddleback.instances.zoo._check import effort, memory
-from saddleback.instances.zoo._reference import landmarks
 from saddleback.simulators.table import Table
 
 MOVES = np.array([[0, 1], [1, 0], [0, -1], [-1, 0]])  # (dx, dy): up, right, down, left
@@ -68,4 +67,4 @@ def gridworld(
         state_names=[f"column {i}, row {j} ({k})" for i, j, k in zip(x, y, kind, strict=True)],
     )
     summary = f"reach the goal of a {width} x {height} grid with at most {limit:g} discounted steps in the lake"
-    return Instance.of_table(table, summary, landmarks(table))
+    return Instance.of_table(table, summary)

@@ -24,7 +24,6 @@ from scipy.special import gammaln, pdtrc, xlogy
 from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
 from saddleback.instances.zoo._check import memory
-from saddleback.instances.zoo._reference import landmarks
 from saddleback.problem.spaces import Array
 from saddleback.simulators.table import Table
 
@@ -75,7 +74,7 @@ def inventory(
         state_names=[f"{s} in stock" for s in range(S)],
     )
     summary = f"order stock for a mean demand of {demand:g}; stock-outs on at most {100 * limit:g} % of the days"
-    return Instance.of_table(table, summary, landmarks(table))
+    return Instance.of_table(table, summary)
 
 
 def levels(*, capacity: int, demand: float, price: float, cost: float, holding: float, gamma: float) -> Array:

@@ -21,12 +21,14 @@ and the constrained optimum is the best mixture of constant gains: the upper env
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from saddleback.errors import at_least, discount, number, require
 from saddleback.features import FeatureFunction
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._envelope import best_mixture
+from saddleback.method.master_lp import solve_master
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.spaces import Actions, Array, BoxStates, States
 from saddleback.simulators.generative_model import GenerativeModel
@@ -95,10 +97,10 @@ def linear_quadratic(
         name="linear-quadratic",
     )
     M = (start**2 + gamma * H * noise**2 / 3) / (1 - gamma * f**2)
-    value, multiplier = best_mixture(M, -(k**2) * M, limit * H)
+    mixture = solve_master(np.column_stack([-(k**2) * M, -M]), np.array([-limit * H]))
     known = {
-        "value": value,
-        "multiplier": multiplier,
+        "value": math.nan if mixture is None else mixture.value,
+        "multiplier": math.nan if mixture is None else float(mixture.multipliers[0]),
         "unconstrained_value": 0.0,
         "unconstrained_second-moment": float(M[0]),
         "best_second-moment": float(M.min()),

@@ -16,7 +16,6 @@ import numpy as np
 from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
 from saddleback.instances.zoo._check import memory
-from saddleback.instances.zoo._reference import landmarks
 from saddleback.simulators.table import Table
 
 RUN, REPLACE = 0, 1
@@ -82,4 +81,4 @@ def maintenance(
         state_names=["as new", *(f"worn {k} of {grades - 1}" for k in range(1, grades)), "broken"],
     )
     summary = f"replace a machine in time; it works at least {100 * floor:g} % of the time"
-    return Instance.of_table(table, summary, landmarks(table))
+    return Instance.of_table(table, summary)

@@ -16,7 +16,6 @@ import numpy as np
 from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
 from saddleback.instances.zoo._check import memory
-from saddleback.instances.zoo._reference import landmarks
 from saddleback.simulators.table import Table
 
 
@@ -64,4 +63,4 @@ def queue(
         state_names=[f"{n} in system" for n in length],
     )
     summary = f"admit customers to a queue of {capacity}; average number in the system <= {limit:g}"
-    return Instance.of_table(table, summary, landmarks(table))
+    return Instance.of_table(table, summary)

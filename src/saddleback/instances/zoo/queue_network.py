@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
+from saddleback.instances.landmarks import landmarks
 from saddleback.instances.zoo._grid import Grid
 from saddleback.instances.zoo._outcomes import TABLE_STATES, Outcomes, product
-from saddleback.instances.zoo._reference import landmarks
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.spaces import Actions, Array, FiniteStates, States
 from saddleback.simulators.table import Table

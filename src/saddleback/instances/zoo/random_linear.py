@@ -5,7 +5,7 @@
 
 Every pair is a mixture of d hidden "pure" pairs. The features sum to one, so 1 ∈ span φ. The start is uniform, and the
 thresholds lie midway between V_c of the unconstrained optimum and max V_c (several constraints:
-:func:`saddleback.instances.zoo._reference.midway`). Where one policy happens to be best for both the constraint is met with nothing
+:func:`saddleback.instances.landmarks.midway`). Where one policy happens to be best for both the constraint is met with nothing
 to spare and does not bind; ``known["zeta"]`` is then zero.
 
 With ``misspecification`` = ε > 0 the features no longer carry the transitions, while r and c stay linear:
@@ -22,8 +22,8 @@ import scipy.sparse
 
 from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
+from saddleback.instances.landmarks import midway
 from saddleback.instances.zoo._check import memory
-from saddleback.instances.zoo._reference import landmarks, midway
 from saddleback.problem.spaces import Array
 from saddleback.simulators.table import Table
 
@@ -75,7 +75,7 @@ def random_linear(
         P,
         signals[0],
         signals[1:],
-        midway(P, signals[0], signals[1:], gamma, rho),
+        np.zeros(m),  # until midway
         gamma=gamma,
         rho=rho,
         names=[f"c{i + 1}" for i in range(m)],
@@ -87,7 +87,7 @@ def random_linear(
     summary = f"a random linear problem: {S} states, {A} actions, dimension {d}, {m} constraint(s), seed {seed}"
     if misspecification > 0:
         summary += f"; a share {misspecification:g} of the transitions is not linear"
-    return Instance.of_table(table, summary, landmarks(table))
+    return Instance.of_table(midway(table), summary)
 
 
 def _transitions(

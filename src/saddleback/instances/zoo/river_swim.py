@@ -16,7 +16,6 @@ import numpy as np
 from saddleback.errors import at_least, discount, number, require
 from saddleback.instances.instance import Instance
 from saddleback.instances.zoo._check import memory
-from saddleback.instances.zoo._reference import landmarks
 from saddleback.simulators.table import Table
 
 DRIFT, SWIM = 0, 1
@@ -71,4 +70,4 @@ def river_swim(
         state_names=[f"place {x}" for x in place],
     )
     summary = f"swim up a river of {length} places; strokes in at most {100 * limit:g} % of the slots"
-    return Instance.of_table(table, summary, landmarks(table))
+    return Instance.of_table(table, summary)

@@ -20,7 +20,6 @@ from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
 from saddleback.instances.zoo._check import memory
 from saddleback.instances.zoo._outcomes import Outcomes, product
-from saddleback.instances.zoo._reference import landmarks
 from saddleback.problem.spaces import Actions, States
 from saddleback.simulators.table import Table
 
@@ -85,4 +84,4 @@ def routing(
         ],
     )
     summary = f"route customers to one of two queues; the fast server's energy <= {budget:g} J a slot"
-    return Instance.of_table(table, summary, landmarks(table))
+    return Instance.of_table(table, summary)

@@ -17,7 +17,6 @@ import scipy.sparse
 from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
 from saddleback.instances.zoo._check import effort, memory
-from saddleback.instances.zoo._reference import landmarks
 from saddleback.simulators.table import Table
 
 FREE, PAID = 0, 1
@@ -73,4 +72,4 @@ def streaming(
         state_names=[f"{n} segments" for n in fill],
     )
     summary = f"stream a video at least cost; the picture stalls in at most {100 * limit:g} % of the slots"
-    return Instance.of_table(table, summary, landmarks(table))
+    return Instance.of_table(table, summary)

@@ -20,7 +20,6 @@ from scipy.special import gammaln, xlogy
 from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
 from saddleback.instances.zoo._check import memory
-from saddleback.instances.zoo._reference import landmarks
 from saddleback.problem.spaces import Array
 from saddleback.simulators.table import Table
 
@@ -76,7 +75,7 @@ def wireless(
     summary = (
         f"a sensor delivers packets over a fading channel; energy <= {budget:g} mJ a slot ({budget * H:g} mJ in all)"
     )
-    return Instance.of_table(table, summary, landmarks(table))
+    return Instance.of_table(table, summary)
 
 
 def packets_per_slot(distance: float) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:

@@ -18,7 +18,6 @@ from typing import Any
 from saddleback.errors import InputError
 from saddleback.problem.cmdp import CMDP
 from saddleback.sampling.blocks import Executor, InOrder
-from saddleback.sampling.executors.determinism import Determinism, check_determinism
 from saddleback.sampling.executors.durable import Durable
 from saddleback.sampling.executors.joblib import Joblib
 from saddleback.sampling.executors.ray import Ray
@@ -88,14 +87,12 @@ def open_executor(
 
 __all__ = [
     "BY_NAME",
-    "Determinism",
     "Durable",
     "Joblib",
     "Ray",
     "Replayed",
     "Serial",
     "Watched",
-    "check_determinism",
     "make",
     "open_executor",
 ]

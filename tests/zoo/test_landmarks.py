@@ -1,4 +1,4 @@
-"""The private reference solver against a dense LP, a direct solve and itself on the other side of its size limit."""
+"""Landmarks against a dense LP, a direct solve and themselves on the other side of their size limit; midway thresholds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 from zoo_checks import most_slack
 from zoo_checks import optimum as lp_optimum
 
-from saddleback.instances.zoo import _reference, make
+from saddleback.exact.bellman import Model
+from saddleback.exact.policy_iteration import optimum
+from saddleback.instances import landmarks
+from saddleback.instances.zoo import make
 
 
 @settings(derandomize=True, deadline=None, max_examples=25)
@@ -17,10 +20,9 @@ from saddleback.instances.zoo import _reference, make
 def test_optimum_against_the_lp(seed: int, gamma: float, S: int, A: int) -> None:
     table = make("garnet", states=S, actions=A, successors=min(S, 3), gamma=gamma, seed=seed).table
     assert table is not None
-    policy = _reference.optimum(table.P, table.reward.ravel(), gamma)
-    V = _reference.evaluate(table.P, table.reward.reshape(-1, 1), gamma, policy)[:, 0]
+    value = landmarks.landmarks(table)["unconstrained_value"]
     # both are accurate to 1e-10 of H ≤ 20
-    assert table.rho @ V == pytest.approx(lp_optimum(table, constrained=False).value, abs=2e-9)
+    assert value == pytest.approx(lp_optimum(table, constrained=False).value, abs=2e-9)
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.9, 0.999])
@@ -28,7 +30,7 @@ def test_sweeps_equal_direct_solves(monkeypatch: pytest.MonkeyPatch, gamma: floa
     for name in ("wireless", "garnet", "gridworld"):
         direct = make(name, gamma=gamma).known
         with monkeypatch.context() as patch:
-            patch.setattr(_reference, "_DENSE", 0)
+            patch.setattr(landmarks, "_DENSE", 0)
             swept = make(name, gamma=gamma).known
         assert swept == pytest.approx(
             direct, rel=1e-9, abs=1e-9 / (1 - gamma)
@@ -39,7 +41,7 @@ def test_ties_go_to_the_lowest_action() -> None:
     """An empty queue sends nothing at any power, and the cheapest is the first."""
     table = make("wireless").table
     assert table is not None
-    policy = _reference.optimum(table.P, table.reward.ravel(), table.gamma)
+    policy, _ = optimum(Model.of(table, table.problem()), np.array([1.0, 0.0]))
     assert list(policy[:3]) == [0, 0, 0]
     assert policy[3] == 2  # one packet in a deep fade takes 4 mW; 10 mW would do no better
 
