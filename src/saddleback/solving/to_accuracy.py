@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from saddleback.certificates import Certificate, expect
-from saddleback.certificates.bound import hidden_by_starts
+from saddleback.certificates.guide import hidden_by_starts
 from saddleback.errors import InputError, require
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.rounding import rounded

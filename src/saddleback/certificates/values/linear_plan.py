@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from saddleback.certificates.held_out import deviation_limit
-from saddleback.certificates.rollouts import Baseline, range_of
+from saddleback.certificates.values.intervals import deviation_limit
+from saddleback.certificates.values.rollouts import Baseline, range_of
 from saddleback.designs.design import Design
 from saddleback.method.evaluators import LSTD
 from saddleback.problem.cmdp import CMDP
