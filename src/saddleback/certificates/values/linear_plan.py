@@ -133,7 +133,10 @@ def longest_sum(gamma: float) -> float:
 
 
 def variances(buffer: Buffer, V: Array) -> Array:
-    """Unbiased, of V over the support ``(n, 1+m)``, at every pair ``(c, 1+m)``."""
+    """Unbiased, of V over the support ``(n, 1+m)``, at every pair ``(c, 1+m)``.
+
+    Limits that are proved rest on these, so the smallest count too, which ``Buffer.moments`` takes for rounding errors.
+    """
     n = buffer.counts[:, None]
     centred = V - V.mean(axis=0)  # less is lost when squares are subtracted
     variance = buffer.average(centred**2) - buffer.average(centred) ** 2
