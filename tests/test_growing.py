@@ -106,7 +106,7 @@ def test_solutions_count_what_growing_cost_and_certificates_report_the_leverage(
     assert any("joined the candidates" in remark.text for remark in found.remarks)
     assert found.certificate is not None and found.certificate.leverage is not None
     seen = found.certificate.leverage
-    assert 0 < seen["seen"] <= EXCESS * seen["candidates"]
+    assert 0 < seen.seen <= EXCESS * seen.candidates
     again = solve(*problem_on(left_half()), samples=60_000, certificate=40_000, seed=2)
     assert json.dumps(again.to_json()) == json.dumps(found.to_json())
 
@@ -118,8 +118,8 @@ def test_a_certificate_says_when_rollouts_leave_the_candidates(monkeypatch: pyte
     problem, model = problem_on(left_half(end=0.85))
     found = solve(problem, model, samples=60_000, certificate=40_000, seed=2)
     assert found.certificate is not None and found.certificate.leverage is not None
-    assert found.certificate.leverage["seen"] > 1.5 * found.certificate.leverage["candidates"]
-    assert any("leverage" in remark.text for remark in found.certificate.remarks)
+    assert found.certificate.leverage.seen > 1.5 * found.certificate.leverage.candidates
+    assert "leverage" in [remark.kind for remark in found.certificate.remarks]
 
 
 def test_least_squares_that_grow_without_bound_are_an_error_not_a_policy() -> None:

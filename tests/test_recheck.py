@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from helpers import random_table
 from saddleback import Solution
-from saddleback.certificates.intervals import betting, maurer_pontil
+from saddleback.certificates.values.intervals import betting, maurer_pontil
 from saddleback.runs import recheck
 from saddleback.runs.certificate_file import problem_fields
 from saddleback.runs.run_folder import RolloutValues

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from saddleback import frontier, zoo
-from saddleback.certificates.bound import NUM_STARTS, hidden_by_starts
+from saddleback.certificates.guide import NUM_STARTS, hidden_by_starts
 from saddleback.errors import InputError
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.spaces import FiniteStates

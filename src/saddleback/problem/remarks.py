@@ -1,4 +1,4 @@
-"""Something a user should know: its kind is for programs, its text for people."""
+"""What is said beside an answer: a kind that programs may ask for, and a sentence that people read."""
 
 from __future__ import annotations
 

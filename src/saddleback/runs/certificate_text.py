@@ -26,10 +26,9 @@ def print_certificate(
         console.print(escape(_verdict(problem, certificate, strict)))
     _print_linearity(console, certificate)
     console.print(escape(_fine_print(certificate, total)))
-    failures = [] if certificate.linearity is None else [f.meaning for f in certificate.linearity.failures]
     for remark in certificate.remarks:
-        if not any(meaning in remark for meaning in failures):  # said above
-            console.print(f"Note: {escape(remark)}.")
+        if remark.kind not in ("not-linear", "warning-linearity"):  # said above
+            console.print(f"Note: {escape(remark.text)}.")
 
 
 def _table(problem: CMDP, certificate: Certificate) -> RichTable:

@@ -17,7 +17,6 @@ import math
 import numpy as np
 
 from saddleback.certificates import Certificate, Guide, Request, certify_guided, expect
-from saddleback.certificates.linear_bound import LinearPlan
 from saddleback.certificates.plan import plan_bound
 from saddleback.errors import InputError, require
 from saddleback.method.evaluators.rollouts import Measured
@@ -25,6 +24,7 @@ from saddleback.method.framework import Outcome
 from saddleback.method.master_lp import solve_master, upper_bound
 from saddleback.method.oracles import simplex_point
 from saddleback.problem.policies import MixturePolicy
+from saddleback.problem.remarks import Remark
 from saddleback.problem.spaces import Array
 from saddleback.runs.answer import constraint_reports, member_reports
 from saddleback.runs.settings import Settings
@@ -41,7 +41,7 @@ _ATTEMPTS = len(_SHARES)
 _USELESS = 0.25  # of H: a bound that much too high
 _MARGIN = 1.4  # half-widths of room: the measured limit is itself uncertain
 _AGAIN = 1 << 20  # rounds from here on are those of second and later certificates from the same samples
-_NO_BOUND = "no bound over all policies: from so few samples it would say nothing"
+_NO_BOUND = Remark("no-bound", "no bound over all policies: from so few samples it would say nothing")
 _ROOM = 1.5
 
 
@@ -73,7 +73,8 @@ def issue_certificate(
     if not _says_nothing(guide, request):
         return certify_guided(guide, simulator, request)
     certificate = certify_guided(dataclasses.replace(guide, sigma=None), simulator, request)
-    return dataclasses.replace(certificate, remarks=(_NO_BOUND, *certificate.remarks[1:]))
+    others = [remark for remark in certificate.remarks if remark.kind != _NO_BOUND.kind]
+    return dataclasses.replace(certificate, remarks=(_NO_BOUND, *others))
 
 
 def _says_nothing(guide: Guide, request: Request) -> bool:
@@ -82,7 +83,7 @@ def _says_nothing(guide: Guide, request: Request) -> bool:
     if problem.num_states is not None or guide.mixture is None or guide.sigma is None:
         return False
     plan = plan_bound(guide, guide.sigma, request.samples // 2, request.delta, draft=True)
-    if not isinstance(plan, LinearPlan):
+    if plan is None:
         return False
     H, excess = problem.horizon, plan.expected_excess
     return excess >= _USELESS * H or plan.estimate + excess >= H

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from saddleback.certificates import expect
-from saddleback.certificates.bound import hidden_by_starts
+from saddleback.certificates.guide import hidden_by_starts
 from saddleback.errors import InputError, require
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.rounding import rounded

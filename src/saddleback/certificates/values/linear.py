@@ -34,7 +34,7 @@ and every bracket is concave in its unknown, so that its least value over |e_i| 
 approximated. The sum falls with V, so the excluded V lie below a limit, found by bisection; s = −1 is the mirror image.
 To first order the limit is mean X̂ − √(2L(v_R + v_F)): variances are added, not widths.
 
-*The unknowns.* |d_kx| ≤ q_kx for all k, x from F (δ₂: two sides and one variance each, :func:`.held_out.deviation_limit`);
+*The unknowns.* |d_kx| ≤ q_kx for all k, x from F (δ₂: two sides and one variance each, :func:`.deviation_limit`);
 then ε_i = β Σ_t w_t Σ_x |φ_tᵀB_x| q_Kx and v_x = β Σ_k |α_kx| q_kx. For each value δ₁ : δ₂ = 0.95 : 0.05, and δ is
 divided evenly over the 1+m values.
 
@@ -50,13 +50,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from saddleback.certificates.certificate import user_limits
-from saddleback.certificates.intervals import betting
-from saddleback.certificates.linear_plan import (
+from saddleback.certificates.assumptions import BOUNDED
+from saddleback.certificates.certificate import LinearValues, user_limits
+from saddleback.certificates.values.intervals import betting
+from saddleback.certificates.values.linear_plan import (
     ValuePlan,
     around,
     chunks,
@@ -66,7 +67,7 @@ from saddleback.certificates.linear_plan import (
     plan_values,
     variances,
 )
-from saddleback.certificates.rollouts import Baseline, Rollouts, Step
+from saddleback.certificates.values.rollouts import Baseline, Rollouts, Step
 from saddleback.errors import NumericalError
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy
@@ -83,7 +84,7 @@ _MOST_OF_CAPITAL_AT_A_PAIR = 0.45  # the shifts may double what a sample costs
 class CoresetReader:
     """Sums over the rollouts' steps: Σ w_t û and Σ w_t Σ_x|φᵀB_x|q_x of each ``(n, 1+m)``, and Σ_i y_i of each member.
 
-    It is the ``observe`` of :func:`~saddleback.certificates.rollouts.roll_out`; made by :func:`read_coreset`.
+    It observes :func:`~saddleback.certificates.values.rollouts.roll_out`; made by :func:`read_coreset`.
     """
 
     def __init__(self, problem: CMDP, mixture: MixturePolicy, fresh: Buffer, plan: ValuePlan):
@@ -179,11 +180,10 @@ def linear_intervals(reader: CoresetReader, rollouts: Rollouts) -> tuple[Array, 
     return np.clip(low - _ROUNDING * H, 0.0, H), np.clip(high + _ROUNDING * H, 0.0, H)
 
 
-def under_linearity(reader: CoresetReader, rollouts: Rollouts) -> dict[str, Any]:
-    """The limits in the user's units, ``value`` and ``constraints``, with what they ``assume``, for a certificate."""
+def under_linearity(reader: CoresetReader, rollouts: Rollouts) -> LinearValues:
+    """The limits in the user's units, for a certificate."""
     limits = user_limits(reader.problem, *linear_intervals(reader, rollouts))
-    needs = "rewards and constraint signals within their declared ranges, independent simulator calls"
-    return {"value": limits[0], "constraints": limits[1:], "assumes": f"{needs}; {assumption(reader.problem)}"}
+    return LinearValues(limits[0], limits[1:], f"{BOUNDED}; {assumption(reader.problem)}")
 
 
 def assumption(problem: CMDP) -> str:

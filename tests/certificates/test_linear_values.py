@@ -18,10 +18,9 @@ from scipy.stats import binom
 
 from helpers import NoiselessBuffer, random_design, random_table, sampled
 from saddleback import CMDP, Constraint, zoo
-from saddleback.certificates.baselines import fit_baseline
-from saddleback.certificates.intervals import betting
-from saddleback.certificates.linear_plan import plan_values
-from saddleback.certificates.linear_values import (
+from saddleback.certificates.values.baselines import fit_baseline
+from saddleback.certificates.values.intervals import betting
+from saddleback.certificates.values.linear import (
     CoresetReader,
     _coreset_values,
     _from_rollouts,
@@ -32,7 +31,8 @@ from saddleback.certificates.linear_values import (
     read_coreset,
     under_linearity,
 )
-from saddleback.certificates.rollouts import Baseline, Rollouts, Step, roll_out, steps_per_rollout
+from saddleback.certificates.values.linear_plan import plan_values
+from saddleback.certificates.values.rollouts import Baseline, Rollouts, roll_out, steps_per_rollout
 from saddleback.designs.design import Design, full_design, weighted_design
 from saddleback.exact import mixture_values
 from saddleback.features import FeatureFunction
@@ -117,7 +117,7 @@ def run(
         num_rollouts,
         seed=seed,
         stream=Stream.ROLLOUT,
-        observe=reader,
+        observers=[reader],
     )
     return Run(*linear_intervals(reader, rollouts), reader, rollouts)
 
@@ -239,7 +239,7 @@ def watched(exact: bool, rough_fit: bool, num: int = 3000) -> tuple[CoresetReade
     baseline = fit_baseline(problem, earlier, mixture)
     plan = plan_values(problem, mixture, earlier, fresh.counts, baseline, num, DELTA)
     reader = CoresetReader(problem, mixture, fresh, plan)
-    roll_out(problem, table.simulator(), mixture, baseline, num, seed=58, stream=Stream.ROLLOUT, observe=reader)
+    roll_out(problem, table.simulator(), mixture, baseline, num, seed=58, stream=Stream.ROLLOUT, observers=[reader])
     return reader, problem.unit_values_of(mixture_values(table, mixture))
 
 
@@ -307,7 +307,7 @@ def test_the_limit_is_what_the_bet_leaves(samples: int, num: int, g: float) -> N
             num,
             seed=seed,
             stream=Stream.ROLLOUT,
-            observe=partial(both, drawn, exact),
+            observers=[drawn, exact],
         )
         seen = _Seen.of(drawn, rollouts)
         for side, s in enumerate((1, -1)):
@@ -325,11 +325,6 @@ def test_the_limit_is_what_the_bet_leaves(samples: int, num: int, g: float) -> N
 
 def mean_of(reader: CoresetReader, k: int) -> np.ndarray:
     return reader.fresh.average(reader.at_support(k))
-
-
-def both(first: CoresetReader, second: CoresetReader, step: Step) -> None:
-    first(step)
-    second(step)
 
 
 def log_wealth(drawn: CoresetReader, exact: CoresetReader, rollouts: Rollouts, V: float, s: int, j: int) -> float:
@@ -497,11 +492,11 @@ def test_the_users_units() -> None:
     problem = dataclasses.replace(frozen.problem, constraints=[flipped])
     found = run(frozen._replace(problem=problem), 500, 200, 5)
     fields = under_linearity(found.reader, found.rollouts)
-    assert fields["value"] == (found.low[0], found.high[0])
-    (low, high), H = fields["constraints"][0], problem.horizon
+    assert fields.value == (found.low[0], found.high[0])
+    (low, high), H = fields.constraints[0], problem.horizon
     np.testing.assert_allclose([low, high], [3 * H - 4 * found.high[1], 3 * H - 4 * found.low[1]])
     assert low < frozen.truth[1] < high  # the signal itself was in [0, 1]
-    assert "linear" in fields["assumes"] and "declared ranges" in fields["assumes"]
+    assert "linear" in fields.assumes and "declared ranges" in fields.assumes
 
 
 def test_what_is_assumed() -> None:
@@ -537,7 +532,7 @@ def test_stakes_that_are_too_high_cost_width_only() -> None:
         100,
         seed=2,
         stream=Stream.ROLLOUT,
-        observe=reader,
+        observers=[reader],
     )
     low, high = linear_intervals(reader, rollouts)
     assert low[0] == 0 and high[1] == frozen.problem.horizon

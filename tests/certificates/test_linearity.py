@@ -12,17 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from saddleback.certificates import linearity
-from saddleback.certificates.held_out import deviation_limit
-from saddleback.certificates.linearity import (
+from saddleback.certificates.linearity import checks
+from saddleback.certificates.linearity.checks import (
     FIRST_PAIR,
-    LinearityReport,
     check_linearity,
     constant_finding,
     rollout_finding,
     signal_findings,
 )
-from saddleback.certificates.probes import choose_pairs, choose_probes
+from saddleback.certificates.linearity.findings import LinearityReport
+from saddleback.certificates.linearity.probes import choose_pairs, choose_probes
+from saddleback.certificates.values.intervals import deviation_limit
 from saddleback.designs import BY_NAME as DESIGNS
 from saddleback.designs.design import Design
 from saddleback.errors import InputError, SimulatorError
@@ -107,11 +107,11 @@ def test_large_pools_are_read_in_pieces_and_larger_ones_in_part(monkeypatch: pyt
     reward[7, 2] = 1 - reward[7, 2]
     problem = replace(table, reward=reward).problem()
     whole = signal_findings(problem, exchange(problem))
-    monkeypatch.setattr(linearity, "_CHUNK_ENTRIES", 4 * 5)  # five pairs at a time, of 36
+    monkeypatch.setattr(checks, "_CHUNK_ENTRIES", 4 * 5)  # five pairs at a time, of 36
     pieces = signal_findings(problem, exchange(problem))
     assert [(f.state, f.action, f.passed) for f in pieces] == [(f.state, f.action, f.passed) for f in whole]
     assert [f.statistic for f in pieces] == pytest.approx([f.statistic for f in whole], rel=1e-12, abs=1e-14)
-    monkeypatch.setattr(linearity, "_MOST_ENTRIES", 4 * 12)  # every fourth pair: 7·3 + 2 = 23 is not among them
+    monkeypatch.setattr(checks, "_MOST_ENTRIES", 4 * 12)  # every fourth pair: 7·3 + 2 = 23 is not among them
     part = signal_findings(problem, exchange(problem))[0]
     assert (part.state * 3 + part.action) % 4 == 0 and part.statistic <= whole[0].statistic
 

@@ -3,7 +3,7 @@
     (i)   r, c_1..c_m known:  residual of ⟨φ, W(u)⟩ − u, u the utilities, at worst over the candidate pairs        exact
     (ii)  Σ_{s'} P(s'|s,a) = 1 = ⟨φ(s,a), Σ_{s'} μ(s')⟩:  the same for the constant 1                               exact
     (iii) fresh samples at held-out pairs against the fit from fresh samples at the coreset      :mod:`held_out`, level δ
-    (iv)  fitted values V̂(ρ) against intervals from rollouts, which assume nothing                         no sample here
+    (iv)  fitted values V̂(ρ) against intervals from rollouts, which assume nothing       no sample here, and only a warning
 
 A signal in the span has residual zero; outside, the residual lies between its distance from the span and 1 + Leb times
 that. Passing proves nothing but what is said in each finding: linearity can be refuted by samples, never shown.
@@ -13,16 +13,17 @@ Tables (C = S × A) assume no linearity, and their report says so.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saddleback.certificates.held_out import HeldOut, held_out_tests
-from saddleback.certificates.probes import StateFunction
+from saddleback.certificates.guide import Guide, Request
+from saddleback.certificates.linearity.findings import Finding, LinearityReport, PlainState, plain_state
+from saddleback.certificates.linearity.held_out import HeldOut, held_out_tests
+from saddleback.certificates.linearity.probes import StateFunction
 from saddleback.designs.design import Design
 from saddleback.errors import require
+from saddleback.method.evaluators import LSTD
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Actions, Array, States
 from saddleback.sampling.blocks import Executor
@@ -34,63 +35,12 @@ FIRST_PAIR = 1 << 30
 EXACT_TOLERANCE = 1e-6
 """Residual of a known signal, in utilities, above which it does not count as rounding error."""
 
+HELD_OUT = 20
+"""Pairs at which linearity is tested."""
+
+_SHARE = 0.1  # of a certificate's samples
 _REMEDY = "add features, or solve it as a table"
 _CHUNK_ENTRIES, _MOST_ENTRIES = 1 << 22, 1 << 28  # of the feature matrix: at a time, and in all
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One test: it fails where ``statistic`` exceeds ``limit``. ``state``, ``action``: the worst pair, if there is one."""
-
-    name: str
-    passed: bool
-    statistic: float
-    limit: float
-    meaning: str
-    state: Any = None
-    action: int | None = None
-    z: float | None = None
-    rigorous: bool = True
-
-
-@dataclass(frozen=True)
-class LinearityReport:
-    """What was found. On a linear problem one of the tests (i) to (iii) fails with probability at most ``delta``.
-
-    Test (iv), once joined, has the failure rate of the rollouts' intervals and of the fit's central-limit one.
-
-    ``assumed`` is False for tables, where nothing is tested. ``samples`` are the simulator calls spent.
-    """
-
-    assumed: bool
-    findings: tuple[Finding, ...]
-    samples: int
-    delta: float
-
-    @property
-    def failures(self) -> list[Finding]:
-        """The tests that refute linearity."""
-        return [f for f in self.findings if not f.passed]
-
-    @property
-    def passed(self) -> bool:
-        """Whether nothing refutes linearity; a failure that is not rigorous only warns."""
-        return not any(f.rigorous for f in self.failures)
-
-    def joined(self, *findings: Finding) -> LinearityReport:
-        """The report with further findings."""
-        return replace(self, findings=self.findings + findings)
-
-    def to_json(self) -> dict[str, Any]:
-        """Numbers, strings and lists only."""
-        return {
-            "assumed": self.assumed,
-            "passed": self.passed,
-            "failures": [f.name for f in self.failures],
-            "samples": self.samples,
-            "delta": self.delta,
-            "tests": [asdict(f) for f in self.findings],
-        }
 
 
 def check_linearity(
@@ -102,7 +52,7 @@ def check_linearity(
     seed: int,
     delta: float,
     functions: Sequence[StateFunction] = (),
-    num_pairs: int = 20,
+    num_pairs: int = HELD_OUT,
     num_functions: int = 8,
     first_pair: int = FIRST_PAIR,
     executor: Executor | None = None,
@@ -120,7 +70,6 @@ def check_linearity(
     )
     if design.operator is None:
         return LinearityReport(False, (), 0, delta)
-    exact = (*signal_findings(problem, design), constant_finding(problem, design))
     tests = held_out_tests(
         problem,
         design,
@@ -134,7 +83,50 @@ def check_linearity(
         first_pair=first_pair,
         executor=executor,
     )
-    return LinearityReport(True, (*exact, *_held_out_findings(tests, delta)), tests.samples, delta)
+    findings = (*_exact_findings(problem, design), *_held_out_findings(tests, delta))
+    return LinearityReport(True, findings, tests.samples, delta)
+
+
+def examine_linearity(
+    guide: Guide,
+    model: GenerativeModel,
+    request: Request,
+    samples: int,
+    limits: Sequence[tuple[float, float]] | None = None,
+) -> LinearityReport | None:
+    """A certificate's tests from ``samples`` calls (0: those that need none); None where nothing is assumed.
+
+    ``limits`` are those of the mixture's 1+m values in the user's units, against which the fitted ones are held.
+    """
+    problem = guide.problem
+    if guide.design.operator is None:
+        return None
+    if samples:
+        report = check_linearity(
+            problem,
+            guide.design,
+            model,
+            samples=samples,
+            seed=request.seed,
+            delta=request.delta,
+            executor=request.executor,
+        )
+    else:
+        report = LinearityReport(True, _exact_findings(problem, guide.design), 0, request.delta)
+    if limits is None or guide.mixture is None:
+        return report
+    buffer, w = guide.earlier[-1], guide.mixture.weights
+    fitted = w @ np.array([LSTD().evaluate(problem, buffer, p) for p in guide.mixture.members])
+    confidence = 1 - 1e-6 / (1 + problem.num_constraints)  # the fit's own error, by the central limit: only to warn
+    widths = np.array([np.ptp(LSTD().interval(problem, buffer, p, confidence), axis=0) for p in guide.mixture.members])
+    (lows, highs), error = np.array(limits).T, np.abs(problem.scale) * (w @ widths) / 2
+    return report.joined(rollout_finding(problem, problem.values_of(fitted), lows, highs, error))
+
+
+def samples_for_linearity(design: Design, samples: int) -> int:
+    """A tenth; nothing where tables assume no linearity or where it would be too few to say anything."""
+    share = int(_SHARE * samples)
+    return share if design.operator is not None and share >= 8 * (HELD_OUT + design.size) else 0
 
 
 def signal_findings(problem: CMDP, design: Design) -> tuple[Finding, ...]:
@@ -197,7 +189,7 @@ def _held_out_findings(tests: HeldOut, delta: float) -> tuple[Finding, Finding]:
     share = max(0.0, 1 - np.log(1 / delta) / k)
     findings = []
     for name, d in (("held-out pairs, one by one", tests.single), ("held-out pairs, together", tests.together)):
-        state, action = _plain(tests.states[d.pair]), int(tests.actions[d.pair])
+        state, action = plain_state(tests.states[d.pair]), int(tests.actions[d.pair])
         if d is tests.single:
             good = (
                 f"the fit predicts the next states of {k} random pairs within their noise: with confidence {1 - delta:g} "
@@ -218,22 +210,26 @@ def _held_out_findings(tests: HeldOut, delta: float) -> tuple[Finding, Finding]:
     return findings[0], findings[1]
 
 
-def _exact(name: str, residual: float, state: Any, action: int, good: str, bad: str) -> Finding:
+def _exact_findings(problem: CMDP, design: Design) -> tuple[Finding, ...]:
+    return (*signal_findings(problem, design), constant_finding(problem, design))
+
+
+def _exact(name: str, residual: float, state: PlainState, action: int, good: str, bad: str) -> Finding:
     passed = residual <= EXACT_TOLERANCE
     return Finding(name, passed, residual, EXACT_TOLERANCE, good if passed else bad, state, action)
 
 
 def _worst_residuals(
     problem: CMDP, design: Design, signals: Callable[[States, Actions], Array]
-) -> list[tuple[float, Any, int]]:
+) -> list[tuple[float, PlainState, int]]:
     """max |⟨φ, W(z)⟩ − z| over the pool for each of k signals z ``(n, k)``, and the pair where it is attained."""
     theta = design.fit(signals(design.states, design.actions))  # (d, k)
-    worst: list[tuple[float, Any, int]] = [(-1.0, None, 0)] * theta.shape[1]
+    worst: list[tuple[float, PlainState, int]] = [(-1.0, 0, 0)] * theta.shape[1]
     for states, actions in _pool(problem):
         residuals = np.abs(problem.required_features().at(states, actions) @ theta - signals(states, actions))
         for j, i in enumerate(residuals.argmax(axis=0)):
             if residuals[i, j] > worst[j][0]:
-                worst[j] = float(residuals[i, j]), _plain(states[i]), int(actions[i])
+                worst[j] = float(residuals[i, j]), plain_state(states[i]), int(actions[i])
     return worst
 
 
@@ -246,8 +242,3 @@ def _pool(problem: CMDP) -> Iterator[tuple[States, Actions]]:
     size = max(1, _CHUNK_ENTRIES // dim)
     for i in range(0, len(actions), size):
         yield states[i : i + size], actions[i : i + size]
-
-
-def _plain(state: Any) -> Any:
-    """A state as JSON has it: a number or a list of numbers."""
-    return np.asarray(state).tolist()

@@ -9,6 +9,17 @@ which one of the two players would have done so are excluded. λ_i may depend on
 λ_i = √(2 log(2/δ) / (n σ̂²_{i−1})), cut so that the capital stays positive, the width approaches the central limit's,
 √(2 σ² log(2/δ)/n), and the range matters to second order only. Both capitals are monotone in μ, so each end is found by
 bisection, and rounded outwards.
+
+*Sums of means* with unequal ranges. Let Y = Σ_y g̅_y be a sum of means of n independent variables g_y(s'), g_y of range R_y,
+V its variance, V̂ = Σ_y s²_y/n with the unbiased sample variances s²_y, and β = max_y R_y/(n−1). Each of
+
+    Y − EY ≤ √(2VL) + βL/3                          Bernstein: no summand exceeds its mean by more than R_y/n
+    √V ≤ √(V̂ + β²L/2) + β√(L/2)                      below
+
+fails with probability at most e^{−L}; together  Y − EY ≤ t(V̂, β, L) := √(2V̂L + β²L²) + 4βL/3.  The second is the
+argument of Maurer and Pontil for unequal ranges: replacing one sample of y lowers s²_y by at most R_y²/n, and the squares of
+those losses over all samples of y sum to at most R_y² s²_y/(n−1). So Z = V̂/β² loses at most 1 by one replacement, and its
+squared losses sum to at most Z: Z is self-bounding, P(EZ − Z ≥ τ) ≤ exp(−τ²/(2EZ)), and E V̂ = V; solve for √V.
 """
 
 from __future__ import annotations
@@ -69,6 +80,12 @@ def betting(x: Array, low: float, high: float, delta: float) -> Bounds:
     y = np.clip((x - low) / span, 0.0, 1.0)
     below, above = _lower_limit(y, delta / 2), 1.0 - _lower_limit(1.0 - y, delta / 2)
     return Bounds(low + span * below, low + span * above)
+
+
+def deviation_limit(variance: Array | float, largest: Array | float, log_term: float) -> Array:
+    """t(V̂, β, L): what a weighted sum of sample means exceeds its mean by with probability at most 2e^{−L}."""
+    L = log_term
+    return np.asarray(np.sqrt(2 * variance * L + (largest * L) ** 2) + 4 / 3 * largest * L)
 
 
 BY_NAME: Final[dict[str, Method]] = {"betting": betting, "empirical-bernstein": maurer_pontil}

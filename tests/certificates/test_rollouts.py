@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from saddleback import zoo
-from saddleback.certificates.baselines import fit_baseline
-from saddleback.certificates.rollouts import Baseline, roll_out, steps_per_rollout
+from saddleback.certificates.values.baselines import fit_baseline
+from saddleback.certificates.values.rollouts import Baseline, roll_out, steps_per_rollout
 from saddleback.designs.design import full_design
 from saddleback.exact import mixture_values
 from saddleback.exact.values import state_values
@@ -67,7 +67,7 @@ def test_the_range_is_attained() -> None:
     """A chain that pays at every step, its V̂ jumping between the ends, comes close to the largest sum there is."""
     gamma = 0.9
     baseline = Baseline([], np.array([2.0]), np.array([6.0]))
-    from saddleback.certificates.rollouts import ALPHA, range_of
+    from saddleback.certificates.values.rollouts import ALPHA, range_of
 
     low, high = range_of(gamma, baseline)
     rng = np.random.default_rng(34)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from saddleback.certificates.rollouts import Baseline, ValueFunction
+from saddleback.certificates.values.rollouts import Baseline, ValueFunction
 from saddleback.errors import NumericalError
 from saddleback.method.evaluators import LSTD
 from saddleback.problem.cmdp import CMDP

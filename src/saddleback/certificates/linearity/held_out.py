@@ -8,16 +8,7 @@ has mean zero. All P̂f(y) are means of n fresh samples, f is drawn or given bef
 variables. f runs through random binary functions (a random half of a finite space, random half-spaces otherwise), value
 functions mapped affinely to [0, 1], and the utilities of observed signals.
 
-*The bound.* Let Y = Σ_y g̅_y be a sum of means of n independent variables g_y(s'), g_y of range R_y, V its variance,
-V̂ = Σ_y s²_y/n with the unbiased sample variances s²_y, and β = max_y R_y/(n−1). Each of
-
-    Y − EY ≤ √(2VL) + βL/3                          Bernstein: no summand exceeds its mean by more than R_y/n
-    √V ≤ √(V̂ + β²L/2) + β√(L/2)                      below
-
-fails with probability at most e^{−L}; together  Y − EY ≤ t(V̂, β, L) := √(2V̂L + β²L²) + 4βL/3.  The second is the
-argument of Maurer and Pontil for unequal ranges: replacing one sample of y lowers s²_y by at most R_y²/n, and the squares of
-those losses over all samples of y sum to at most R_y² s²_y/(n−1). So Z = V̂/β² loses at most 1 by one replacement, and its
-squared losses sum to at most Z: Z is self-bounding, P(EZ − Z ≥ τ) ≤ exp(−τ²/(2EZ)), and E V̂ = V; solve for √V.
+t(V̂, β, L) below is what such a sum exceeds its mean by with probability at most 2e^{−L} (:func:`.deviation_limit`).
 
 *One by one* (δ/2): linearity is rejected if |D(p,f)| > t at L = log(3kK/(δ/2)) for one of k pairs × K functions: two sides
 and one variance each. Here R_y = |A_py|. This finds a single bad pair.
@@ -43,7 +34,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from saddleback.certificates.probes import Probes, StateFunction, choose_pairs, choose_probes
+from saddleback.certificates.linearity.probes import Probes, StateFunction, choose_pairs, choose_probes
+from saddleback.certificates.values.intervals import deviation_limit
 from saddleback.designs.design import Design
 from saddleback.errors import require
 from saddleback.problem.cmdp import CMDP
@@ -124,12 +116,6 @@ def held_out_tests(
     both = [_together(A, folds[a], folds[1 - a], delta / 4) for a in (0, 1)]
     together = max(both, key=lambda t: t.statistic / t.limit if t.limit > 0 else 0.0)
     return HeldOut(single, together, states, actions, n, n * (k + c))
-
-
-def deviation_limit(variance: Array | float, largest: Array | float, log_term: float) -> Array:
-    """t(V̂, β, L): what a weighted sum of sample means exceeds its mean by with probability at most 2e^{−L}."""
-    L = log_term
-    return np.asarray(np.sqrt(2 * variance * L + (largest * L) ** 2) + 4 / 3 * largest * L)
 
 
 def _one_by_one(A: Array, m: _Moments, names: tuple[str, ...], delta: float) -> Deviation:

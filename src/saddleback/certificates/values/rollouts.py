@@ -28,6 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from saddleback.certificates.values.intervals import BY_NAME as INTERVALS
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy
 from saddleback.problem.spaces import Actions, Array, States
@@ -89,6 +90,18 @@ class Rollouts:
         """Z, ``(n, 1+m)``."""
         return self.baseline + self.gains
 
+    def limits(self, delta: float, method: str) -> tuple[Array, Array]:
+        """Lower and upper limits of the values ``(1+m,)``, what the cap hides included; each pair holds at 1 − δ."""
+        z, low, high = self.values, self.low.tolist(), self.high.tolist()
+        found = np.array([INTERVALS[method](z[:, j], low[j], high[j], delta) for j in range(z.shape[1])])
+        tails = np.array([self.tail_low, self.tail_high])
+        ends = np.clip(found.T + tails, 0.0, self.horizon)
+        return ends[0], ends[1]
+
+    def widened(self, by: float) -> Rollouts:
+        """The rollouts with so much more hidden from them on either side."""
+        return replace(self, tail_low=self.tail_low - by, tail_high=self.tail_high + by)
+
     def from_start(self, start: int) -> Rollouts:
         """The rollouts that began in one start state, as values from there."""
         mine = self.starts == start
@@ -114,12 +127,12 @@ def roll_out(
     seed: int,
     stream: int,
     group: int = 0,
-    observe: Observer | None = None,
+    observers: Sequence[Observer] = (),
     executor: Executor | None = None,
 ) -> Rollouts:
     """``num_rollouts`` independent rollouts, in chunks of their own random streams; so has every ``group``.
 
-    ``observe`` sees every step of every chunk; it changes nothing. ``executor`` draws the tapes (None: here).
+    ``observers`` see every step of every chunk; they change nothing. ``executor`` draws the tapes (None: here).
     """
     m, source = problem.num_constraints, RolloutSource(model, problem, mixture, seed)
     gains = np.empty((num_rollouts, 1 + m))
@@ -130,7 +143,7 @@ def roll_out(
         part = slice(chunk.block * CHUNK, chunk.block * CHUNK + chunk.size)
         cast, transitions = source.play(chunk, tape)
         members[part], starts[part] = cast
-        gains[part] = _gains(problem, baseline, cast, transitions, observe, part.start)
+        gains[part] = _gains(problem, baseline, cast, transitions, observers, part.start)
         steps += len(tape.next_states)
     at_starts = np.array([f(problem.start.states) for f in baseline.functions])  # (k, starts, 1+m)
     mixed = np.einsum("k,ksj->sj", mixture.weights, at_starts)
@@ -158,7 +171,7 @@ def _gains(
     baseline: Baseline,
     cast: Cast,
     transitions: Iterator[Transition],
-    observe: Observer | None,
+    observers: Sequence[Observer],
     first: int,
 ) -> Array:
     """The sums of Z over one chunk of rollouts, the first of which has the number ``first``."""
@@ -172,7 +185,7 @@ def _gains(
         u = problem.utilities(step.states, step.actions)
         if step.drawn.signals is not None:
             u[:, seen] = problem.utilities_of(step.drawn.signals)[:, seen]
-        if observe is not None:
+        for observe in observers:
             observe(Step(first + step.running, member, step.states, step.actions, u, step.weight))
         following = _by_member(baseline.functions, member, step.drawn.next_states, total.shape[1])
         total[step.running] += step.weight * (u + gamma * following - V)

@@ -9,7 +9,7 @@ so with probability 1 − δ
     (PV)(x) ≤ U_x(V) := sup{μ : E_x(V, μ) ≤ 1/δ}.
 
 U_x is monotone (a larger V makes the factors smaller, so a larger μ is allowed) and U_x(V + k) = U_x(V) + k. The event is
-one event about the fixed V in question, which need not be known: :mod:`~saddleback.certificates.tabular_bound` uses it for the
+one event about the fixed V in question, which need not be known: :mod:`.tabular` uses it for the
 unknown V* with a V that was computed from the same samples. With g = √(2 log(1/δ)/(nσ²)) the limit is
 P̂V + √(2σ² log(1/δ)/n) to first order, as in Bernstein's inequality; σ is guessed from other samples, and a bad guess costs
 width, never validity.

@@ -7,7 +7,7 @@
 V comes from optimistic value iteration on earlier samples, V = max_a(□ + γP̂V + c·w), where w is the width that the fresh
 limits are expected to have and c = 1.5 leaves room for the noise of both samples.
 
-**Optimism on the fresh samples themselves.** The limits U of :mod:`~saddleback.certificates.e_process` are monotone in V, so
+**Optimism on the fresh samples themselves.** The limits U of :mod:`.e_process` are monotone in V, so
 T V = max_a(□ + γU(V)) is a monotone γ-contraction, and T V* ≥ V* on an event that is about the fixed V* alone. Its fixed
 point lies above V*, and so does every V with V ≥ T V; as T(V + k) = T V + γk, for *every* V at once, also one computed from
 the same samples,
@@ -32,8 +32,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from saddleback.certificates.bound import Bound, at_start, reward_widths
-from saddleback.certificates.e_process import Bets, expected_width, stakes
+from saddleback.certificates.bounds.bound import Bound, BoundPlan, at_start, reward_widths
+from saddleback.certificates.bounds.e_process import Bets, expected_width, stakes
+from saddleback.certificates.guide import Guide
 from saddleback.method.evaluators.markov_chain import EmpiricalChain
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import TabularPolicy
@@ -44,75 +45,78 @@ from saddleback.sampling.buffer import Buffer
 KIND = "all pairs"
 _SWEEPS = 20_000
 _ROUNDS = 12
-_ALLOCATION_STEPS = 16
+_ALLOCATION_STEPS, _DRAFT_STEPS = 16, 4
 _FLOOR = 0.15  # share of the samples that every pair gets alike
 _OPTIMISM = 1.5  # c
 _ROUGHLY = 1e-4  # of H: accuracy of value iteration where only the plan depends on it
 
 
 @dataclass(frozen=True)
-class TabularPlan:
-    """σ, the samples of each pair ``(SA,)``, the frozen V ``(S,)``, its spread at each pair, and the guessed span D of V*."""
+class TabularPlan(BoundPlan):
+    """The frozen V ``(S,)``, its spread at each pair ``(SA,)``, and the guessed span D of V*."""
 
-    sigma: Array
-    counts: NDArray[np.int64]
     frozen: Array
     spread: Array
     span: float
-    expected_excess: float
+
+    def prove(self, problem: CMDP, fresh: Buffer, delta: float) -> Bound:
+        """The bound from a fresh buffer over all pairs."""
+        S, A = fresh.tabular_shape(problem)
+        share = delta / 2 if np.any(problem.observed) else delta  # the other half is for the rewards
+        goal, H, gamma = math.log(3 * S * A / share), problem.horizon, problem.gamma
+        means, widths = fresh.utilities(problem) @ self.sigma, reward_widths(problem, fresh, self.sigma, delta / 2)
+        P, n, frozen, support = fresh.empirical_model(), fresh.counts, self.frozen, fresh.support
+        wide = Bets(P, n, stakes(self.spread, n, goal, float(np.ptp(frozen))), goal)
+        above = _best(problem, means + widths + gamma * wide.upper(frozen[support])) - frozen
+        below = frozen - _best(problem, means - widths + gamma * wide.lower(frozen[support]))
+        up, down = H * max(0.0, float(above.max())), H * max(0.0, float(below.max()))
+        span = min(H, float(frozen.max()) + up) - max(0.0, float(frozen.min()) - down)
+        bounds = [at_start(problem, frozen[problem.start.states]) + up, H]
+        plain = _value_iteration(problem, fresh, means)
+        if span <= self.span:
+            narrow = Bets(P, n, stakes(self.spread, n, goal, self.span), goal)
+            V = _optimistic(problem, fresh, means + widths, narrow, plain)
+            bounds.append(at_start(problem, V[problem.start.states]))
+        estimate = at_start(problem, plain[problem.start.states])
+        return Bound(self.sigma, min(bounds), estimate, KIND, delta, fresh.num_samples)
 
 
-def plan_tabular(
-    problem: CMDP, earlier: Buffer, sigma: Array, total: int, delta: float, steps: int = _ALLOCATION_STEPS
-) -> TabularPlan:
-    """Allocation (in ``steps`` steps), frozen function and stakes from an earlier buffer over all pairs."""
-    S, A = earlier.tabular_shape(problem)
-    goal, H, gamma = math.log(3 * S * A / delta), problem.horizon, problem.gamma
-    box, noise = earlier.utilities(problem) @ sigma, earlier.signal_noise(problem) @ sigma
-    plain = V = _value_iteration(problem, earlier, box, accuracy=_ROUGHLY)
-    base = at_start(problem, plain[problem.start.states])
-    n = equal = np.full(S * A, total / (S * A))
-    best, excess, visits = (math.inf, equal), 0.0, np.zeros(S * A)
-    for _ in range(steps):
-        spread, D = _spread(earlier, V), min(H, float(np.ptp(plain)) + 2 * excess)
-        w = gamma * expected_width(spread, n, goal, D) + noise * np.sqrt(2 * goal / n)
-        V = _value_iteration(problem, earlier, box + w, V, _ROUGHLY)
-        excess = at_start(problem, V[problem.start.states]) - base
-        if excess < best[0] - _ROUGHLY * 1e-3 * H:  # by more than rounding errors
-            best = (excess, n)
-        Q = (box + w + gamma * earlier.average(V[earlier.support])).reshape(S, A)
-        chain = EmpiricalChain(problem, earlier, TabularPolicy.deterministic(first_largest(Q, axis=1), A))
-        visits = 0.6 * visits + 0.4 * chain.visits()
-        slope = visits * ((gamma * spread + noise) * np.sqrt(goal / (2 * n)) + gamma * D * goal / n)  # −n ∂w/∂n, about
-        if slope.sum() == 0:  # γ = 0 and known rewards: there is nothing to learn
-            break
-        n = np.sqrt(n * ((1 - _FLOOR) * total * slope / slope.sum() + _FLOOR * equal))
-        n *= total / n.sum()
-    n = on_grid(best[1], PLAN_DIGITS)
-    counts = np.maximum(1, (n * min(1.0, total / n.sum())).astype(np.int64))
-    return _frozen(problem, earlier, box, sigma, counts, goal, plain)
+class AllPairs:
+    """Every pair of a finite problem is sampled afresh; see the module's first lines."""
 
-
-def tabular_bound(problem: CMDP, fresh: Buffer, plan: TabularPlan, delta: float) -> Bound:
-    """The bound from a fresh buffer over all pairs."""
-    S, A = fresh.tabular_shape(problem)
-    share = delta / 2 if np.any(problem.observed) else delta  # the other half is for the rewards
-    goal, H, gamma = math.log(3 * S * A / share), problem.horizon, problem.gamma
-    means, widths = fresh.utilities(problem) @ plan.sigma, reward_widths(problem, fresh, plan.sigma, delta / 2)
-    P, n, frozen, support = fresh.empirical_model(), fresh.counts, plan.frozen, fresh.support
-    wide = Bets(P, n, stakes(plan.spread, n, goal, float(np.ptp(frozen))), goal)
-    above = _best(problem, means + widths + gamma * wide.upper(frozen[support])) - frozen
-    below = frozen - _best(problem, means - widths + gamma * wide.lower(frozen[support]))
-    up, down = H * max(0.0, float(above.max())), H * max(0.0, float(below.max()))
-    span = min(H, float(frozen.max()) + up) - max(0.0, float(frozen.min()) - down)
-    bounds = [at_start(problem, frozen[problem.start.states]) + up, H]
-    plain = _value_iteration(problem, fresh, means)
-    if span <= plan.span:
-        narrow = Bets(P, n, stakes(plan.spread, n, goal, plan.span), goal)
-        V = _optimistic(problem, fresh, means + widths, narrow, plain)
-        bounds.append(at_start(problem, V[problem.start.states]))
-    estimate = at_start(problem, plain[problem.start.states])
-    return Bound(plan.sigma, min(bounds), estimate, KIND, delta, fresh.num_samples)
+    def plan(
+        self, guide: Guide, sigma: Array, samples: int, delta: float, *, draft: bool = False
+    ) -> TabularPlan | None:
+        """Allocation, frozen function and stakes from an earlier buffer over all pairs; None where that is a coreset."""
+        if guide.design.operator is not None:
+            return None
+        problem, earlier = guide.problem, guide.earlier[-1]
+        S, A = earlier.tabular_shape(problem)
+        goal, H, gamma = math.log(3 * S * A / delta), problem.horizon, problem.gamma
+        box, noise = earlier.utilities(problem) @ sigma, earlier.signal_noise(problem) @ sigma
+        plain = V = _value_iteration(problem, earlier, box, accuracy=_ROUGHLY)
+        base = at_start(problem, plain[problem.start.states])
+        n = equal = np.full(S * A, samples / (S * A))
+        best, excess, visits = (math.inf, equal), 0.0, np.zeros(S * A)
+        for _ in range(_DRAFT_STEPS if draft else _ALLOCATION_STEPS):
+            spread, D = _spread(earlier, V), min(H, float(np.ptp(plain)) + 2 * excess)
+            w = gamma * expected_width(spread, n, goal, D) + noise * np.sqrt(2 * goal / n)
+            V = _value_iteration(problem, earlier, box + w, V, _ROUGHLY)
+            excess = at_start(problem, V[problem.start.states]) - base
+            if excess < best[0] - _ROUGHLY * 1e-3 * H:  # by more than rounding errors
+                best = (excess, n)
+            Q = (box + w + gamma * earlier.average(V[earlier.support])).reshape(S, A)
+            chain = EmpiricalChain(problem, earlier, TabularPolicy.deterministic(first_largest(Q, axis=1), A))
+            visits = 0.6 * visits + 0.4 * chain.visits()
+            fall = (gamma * spread + noise) * np.sqrt(goal / (2 * n)) + gamma * D * goal / n  # −n ∂w/∂n, about
+            slope = visits * fall
+            if slope.sum() == 0:  # γ = 0 and known rewards: there is nothing to learn
+                break
+            n = np.sqrt(n * ((1 - _FLOOR) * samples * slope / slope.sum() + _FLOOR * equal))
+            n *= samples / n.sum()
+        n = on_grid(best[1], PLAN_DIGITS)
+        counts = np.maximum(1, (n * min(1.0, samples / n.sum())).astype(np.int64))
+        return _frozen(problem, earlier, box, sigma, counts, goal, plain)
 
 
 def _frozen(
@@ -136,7 +140,8 @@ def _frozen(
     narrow = box + gamma * expected_width(_spread(earlier, plain), counts, goal, span)
     likely = [_value_iteration(problem, earlier, narrow, plain, _ROUGHLY) - plain, 1.1 * (V - plain)]
     excess = max(0.0, min(at_start(problem, above[problem.start.states]) for above in likely))
-    return TabularPlan(sigma, counts, V, spread, span, excess)
+    estimate = at_start(problem, plain[problem.start.states])
+    return TabularPlan(sigma, counts, estimate, excess, V, spread, span)
 
 
 def _optimistic(problem: CMDP, fresh: Buffer, box: Array, bets: Bets, V: Array) -> Array:

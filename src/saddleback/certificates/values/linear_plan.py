@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from saddleback.certificates.held_out import deviation_limit
-from saddleback.certificates.rollouts import Baseline, range_of
+from saddleback.certificates.values.intervals import deviation_limit
+from saddleback.certificates.values.rollouts import Baseline, range_of
 from saddleback.designs.design import Design
 from saddleback.method.evaluators import LSTD
 from saddleback.problem.cmdp import CMDP
@@ -133,7 +133,10 @@ def longest_sum(gamma: float) -> float:
 
 
 def variances(buffer: Buffer, V: Array) -> Array:
-    """Unbiased, of V over the support ``(n, 1+m)``, at every pair ``(c, 1+m)``."""
+    """Unbiased, of V over the support ``(n, 1+m)``, at every pair ``(c, 1+m)``.
+
+    Limits that are proved rest on these, so the smallest count too, which ``Buffer.moments`` takes for rounding errors.
+    """
     n = buffer.counts[:, None]
     centred = V - V.mean(axis=0)  # less is lost when squares are subtracted
     variance = buffer.average(centred**2) - buffer.average(centred) ** 2

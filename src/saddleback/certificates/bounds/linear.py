@@ -18,13 +18,15 @@ the Lebesgue constant Λ, and with fitted rewards). For infinite ones sup ⟨φ,
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from saddleback.certificates.bound import Bound, at_start, reward_widths
-from saddleback.certificates.e_process import Bets, expected_width, stakes
+from saddleback.certificates.assumptions import bound_assumes
+from saddleback.certificates.bounds.bound import Bound, BoundPlan, at_start, reward_widths
+from saddleback.certificates.bounds.e_process import Bets, expected_width, stakes
+from saddleback.certificates.guide import Guide
 from saddleback.designs.design import Design
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.rounding import rounded
@@ -42,60 +44,60 @@ _BY_SPREAD = 0.5  # share of the samples that follow the variance of V; the rest
 
 
 @dataclass(frozen=True)
-class LinearPlan:
-    """σ, the samples of each pair ``(c,)``, θ̃ ``(d,)``, the range V is cut to, and the guessed spread of V at each pair.
+class LinearPlan(BoundPlan):
+    """θ̃ ``(d,)``, the range V is cut to, and the guessed spread of V at each pair ``(c,)``."""
 
-    ``estimate`` is the optimum that the earlier samples suggest, without optimism.
-    """
-
-    sigma: Array
-    counts: NDArray[np.int64]
     theta: Array
     low: float
     high: float
     spread: Array
-    estimate: float
-    expected_excess: float
+
+    def prove(self, problem: CMDP, fresh: Buffer, delta: float) -> Bound:
+        """The bound from a fresh buffer over the coreset."""
+        design, gamma, H = fresh.design, problem.gamma, problem.horizon
+        assert design.operator is not None
+        share = delta / 2 if np.any(problem.observed) else delta  # the other half is for the rewards
+        goal, n = math.log(2 * design.size / share), fresh.counts
+        bets = Bets(fresh.empirical_model(), n, stakes(self.spread, n, goal, self.high - self.low), goal)
+        V = np.clip(_maximum(fresh, self.theta), self.low, self.high)
+        upper, lower = bets.upper(V), bets.lower(V)
+        w = gamma * (upper - lower) / 2 + reward_widths(problem, fresh, self.sigma, delta / 2)
+        worst = _worst_residual(problem, fresh, gamma * (upper + lower) / 2, w, self)
+        value = min(H, at_start(problem, self.at(problem, problem.start.states)) + H * worst)
+        assumes = bound_assumes(problem, design)
+        return Bound(self.sigma, value, self.estimate, KIND, delta, fresh.num_samples, assumes)
+
+    def at(self, problem: CMDP, states: States) -> Array:
+        """V(s)."""
+        return np.clip(problem.required_features().maximum(states, self.theta), self.low, self.high)
 
 
-def plan_linear(
-    problem: CMDP, design: Design, earlier: list[Buffer], sigma: Array, total: int, delta: float, draft: bool = False
-) -> LinearPlan:
-    """θ̃, allocation and stakes from earlier buffers over the same coreset; a ``draft`` tells roughly what to expect."""
-    features, gamma, H = problem.required_features(), problem.gamma, problem.horizon
-    goal = math.log(2 * design.size / delta)
-    box, noise = _mean_rewards(problem, earlier) @ sigma, earlier[-1].signal_noise(problem) @ sigma
-    near = _NEAR_DRAFT if draft else _NEAR
-    theta = _value_iteration(problem, design, earlier, box, near)
-    estimate = at_start(problem, np.clip(features.maximum(problem.start.states, theta), 0.0, H))
-    for _ in range(1 if draft else _ROUNDS):
-        known = _at_known_states(problem, earlier, theta)
-        low, high = max(0.0, float(known.min())), min(H, float(known.max()))
-        if problem.num_states is None:
-            high = H  # states not seen yet may be worth more: only a cut at H raises no residual there
-        spread = _spread(earlier, theta, low, high)
-        share = (1 - _BY_SPREAD) * design.weights + _BY_SPREAD * spread**2 / np.sum(spread**2)
-        counts = np.maximum(2, (total * rounded(share)).astype(np.int64))
-        w = gamma * expected_width(spread, counts, goal, high - low) + noise * np.sqrt(2 * goal / counts)
-        theta = _value_iteration(problem, design, earlier, box + w, near, theta)
-    return LinearPlan(sigma, counts, theta, low, high, spread, estimate, H * design.lebesgue * float(w.max()))
+class Coreset:
+    """The pairs of the design are sampled afresh, and linearity carries what they show to all; see the first lines."""
 
-
-def linear_bound(problem: CMDP, fresh: Buffer, plan: LinearPlan, delta: float) -> Bound:
-    """The bound from a fresh buffer over the coreset."""
-    design, gamma, H = fresh.design, problem.gamma, problem.horizon
-    assert design.operator is not None
-    share = delta / 2 if np.any(problem.observed) else delta  # the other half is for the rewards
-    goal = math.log(2 * design.size / share)
-    bets = Bets(
-        fresh.empirical_model(), fresh.counts, stakes(plan.spread, fresh.counts, goal, plan.high - plan.low), goal
-    )
-    V = np.clip(_maximum(fresh, plan.theta), plan.low, plan.high)
-    upper, lower = bets.upper(V), bets.lower(V)
-    w = gamma * (upper - lower) / 2 + reward_widths(problem, fresh, plan.sigma, delta / 2)
-    worst = _worst_residual(problem, fresh, gamma * (upper + lower) / 2, w, plan)
-    value = at_start(problem, _cut(problem, problem.start.states, plan)) + H * worst
-    return Bound(plan.sigma, min(H, value), plan.estimate, KIND, delta, fresh.num_samples)
+    def plan(self, guide: Guide, sigma: Array, samples: int, delta: float, *, draft: bool = False) -> LinearPlan | None:
+        """θ̃, allocation and stakes from earlier buffers over the same coreset; None where the design is a whole table."""
+        if guide.design.operator is None:
+            return None
+        problem, design, earlier = guide.problem, guide.design, guide.earlier
+        features, gamma, H = problem.required_features(), problem.gamma, problem.horizon
+        goal = math.log(2 * design.size / delta)
+        box, noise = _mean_rewards(problem, earlier) @ sigma, earlier[-1].signal_noise(problem) @ sigma
+        near = _NEAR_DRAFT if draft else _NEAR
+        theta = _value_iteration(problem, design, earlier, box, near)
+        estimate = at_start(problem, np.clip(features.maximum(problem.start.states, theta), 0.0, H))
+        for _ in range(1 if draft else _ROUNDS):
+            known = _at_known_states(problem, earlier, theta)
+            low, high = max(0.0, float(known.min())), min(H, float(known.max()))
+            if problem.num_states is None:
+                high = H  # states not seen yet may be worth more: only a cut at H raises no residual there
+            spread = _spread(earlier, theta, low, high)
+            share = (1 - _BY_SPREAD) * design.weights + _BY_SPREAD * spread**2 / np.sum(spread**2)
+            counts = np.maximum(2, (samples * rounded(share)).astype(np.int64))
+            w = gamma * expected_width(spread, counts, goal, high - low) + noise * np.sqrt(2 * goal / counts)
+            theta = _value_iteration(problem, design, earlier, box + w, near, theta)
+        excess = H * design.lebesgue * float(w.max())
+        return LinearPlan(sigma, counts, estimate, excess, theta, low, high, spread)
 
 
 def _worst_residual(problem: CMDP, fresh: Buffer, q: Array, w: Array, plan: LinearPlan) -> float:
@@ -111,7 +113,7 @@ def _worst_residual(problem: CMDP, fresh: Buffer, q: Array, w: Array, plan: Line
             return design.lebesgue * (float(np.abs(design.features @ (theta - plan.theta)).max()) + float(w.max()))
         states = np.arange(problem.num_states)
         upper = features.maximum(states, theta) + design.lebesgue * float(w.max())
-        return float((upper - _cut(problem, states, plan)).max())
+        return float((upper - plan.at(problem, states)).max())
     theta, worst, A = B @ (rewards[:, ~known] @ plan.sigma[~known] + q), -math.inf, problem.num_actions
     size = max(1, _CHUNK_ENTRIES // (A * max(B.shape)))
     for first in range(0, problem.num_states, size):
@@ -122,17 +124,12 @@ def _worst_residual(problem: CMDP, fresh: Buffer, q: Array, w: Array, plan: Line
             return math.inf
         box = problem.utilities(np.repeat(states, A), np.tile(np.arange(A), len(states)))[:, known] @ plan.sigma[known]
         upper = box.reshape(-1, A) + phi @ theta + np.abs(weights) @ w
-        worst = max(worst, float((upper.max(axis=1) - _cut(problem, states, plan)).max()))
+        worst = max(worst, float((upper.max(axis=1) - plan.at(problem, states)).max()))
     return worst
 
 
-def _cut(problem: CMDP, states: States, plan: LinearPlan) -> Array:
-    """V(s)."""
-    return np.clip(problem.required_features().maximum(states, plan.theta), plan.low, plan.high)
-
-
 def _value_iteration(
-    problem: CMDP, design: Design, earlier: list[Buffer], reward: Array, near: float, theta: Array | None = None
+    problem: CMDP, design: Design, earlier: Sequence[Buffer], reward: Array, near: float, theta: Array | None = None
 ) -> Array:
     """θ̃ of max_a⟨φ, B(reward + γP̂V)⟩; no harm is done where it does not settle, since any θ̃ gives a bound."""
     gamma, H = problem.gamma, problem.horizon
@@ -151,19 +148,19 @@ def _maximum(buffer: Buffer, theta: Array) -> Array:
     return buffer.at_support(MaxDifference(theta, np.zeros_like(theta)))
 
 
-def _mean(earlier: list[Buffer], values: list[Array]) -> Array:
+def _mean(earlier: Sequence[Buffer], values: list[Array]) -> Array:
     """P̂V over all earlier buffers, every sample counting alike."""
     counts = np.array([b.counts for b in earlier], dtype=np.float64)
     means = np.array([b.average(V) for b, V in zip(earlier, values, strict=True)])
     return np.asarray((counts * means).sum(axis=0) / counts.sum(axis=0))
 
 
-def _mean_rewards(problem: CMDP, earlier: list[Buffer]) -> Array:
+def _mean_rewards(problem: CMDP, earlier: Sequence[Buffer]) -> Array:
     counts = np.array([b.counts for b in earlier], dtype=np.float64)[:, :, None]
     return np.asarray((counts * np.array([b.utilities(problem) for b in earlier])).sum(axis=0) / counts.sum(axis=0))
 
 
-def _spread(earlier: list[Buffer], theta: Array, low: float, high: float) -> Array:
+def _spread(earlier: Sequence[Buffer], theta: Array, low: float, high: float) -> Array:
     """Standard deviation of V at the next states of each pair; a pair whose samples agree gets half a dissenting one."""
     V = [np.clip(_maximum(b, theta), low, high) for b in earlier]
     counts = np.sum([b.counts for b in earlier], axis=0)
@@ -171,7 +168,7 @@ def _spread(earlier: list[Buffer], theta: Array, low: float, high: float) -> Arr
     return np.asarray(np.sqrt(variance + 0.5 * (high - low) ** 2 / counts + 1e-30))
 
 
-def _at_known_states(problem: CMDP, earlier: list[Buffer], theta: Array) -> Array:
+def _at_known_states(problem: CMDP, earlier: Sequence[Buffer], theta: Array) -> Array:
     """max_a⟨φ, θ⟩ at all states, or, where there are too many, at those that were seen."""
     features = problem.required_features()
     if problem.num_states is not None and problem.num_states <= 1_000_000:

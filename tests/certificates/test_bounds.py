@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 
 import numpy as np
 import pytest
 
 from saddleback import zoo
-from saddleback.certificates.bound import Bound
-from saddleback.certificates.linear_bound import linear_bound, plan_linear
-from saddleback.certificates.tabular_bound import plan_tabular, tabular_bound
+from saddleback.certificates import Guide, Request, certify_guided
+from saddleback.certificates.bounds import BY_NAME, Bound, BoundPlan
+from saddleback.certificates.plan import draw_fresh, plan_bound
 from saddleback.exact.values import best_policy
+from saddleback.problem.cmdp import CMDP
 from saddleback.runs.settings import Method
-from saddleback.sampling.collect import collect
-from saddleback.sampling.counted_buffer import CountedBuffer as Buffer
-from saddleback.sampling.counted_buffer import cut
-from saddleback.simulators.generative_model import Stream
+from saddleback.sampling.buffer import Buffer
 from saddleback.solving.prepare import Prepared, prepare
 
 DELTA = 0.05
@@ -28,19 +27,16 @@ def true_optimum(instance: zoo.Instance, sigma: np.ndarray) -> float:
 
 
 def fresh_bound(instance: zoo.Instance, parts: Prepared, sigma: np.ndarray, samples: int, seed: int) -> Bound:
-    problem, design = parts.problem, parts.design
-    if design.operator is None:
-        plan = plan_tabular(problem, parts.evaluation_buffer, sigma, samples, DELTA)
-    else:
-        earlier = [b for b in (parts.solver_buffer, parts.evaluation_buffer) if isinstance(b, Buffer)]
-        plan = plan_linear(problem, design, earlier, sigma, samples, DELTA)
-    fresh = cut(
-        collect(instance.simulator, problem, design, plan.counts, seed=seed, stream=Stream.CERTIFICATE),
-        problem,
-        design,
-        1,
-    )
-    return (tabular_bound if design.operator is None else linear_bound)(problem, fresh, plan, DELTA)
+    guide = guide_of(parts, sigma)
+    plan = plan_bound(guide, sigma, samples, DELTA)
+    assert plan is not None
+    fresh = draw_fresh(guide, instance.simulator, [plan], Request(samples, seed))
+    return plan.prove(parts.problem, fresh, DELTA)
+
+
+def guide_of(parts: Prepared, sigma: np.ndarray) -> Guide:
+    earlier = [b for b in (parts.solver_buffer, parts.evaluation_buffer) if isinstance(b, Buffer)]
+    return Guide(parts.problem, parts.design, earlier, None, sigma)
 
 
 @cache
@@ -98,7 +94,8 @@ def test_allocation_follows_the_optimistic_policy() -> None:
     """Half the samples or more go to a quarter of the pairs, and no pair is left without."""
     instance = zoo.make("wireless")
     parts = prepare(instance.problem, instance.simulator, 300_000, 3, Method())
-    plan = plan_tabular(parts.problem, parts.evaluation_buffer, np.array([0.7, 0.3]), 300_000, DELTA)
+    plan = plan_bound(guide_of(parts, sigma := np.array([0.7, 0.3])), sigma, 300_000, DELTA)
+    assert plan is not None
     ordered = np.sort(plan.counts)[::-1]
     assert ordered[: len(ordered) // 4].sum() > 0.5 * ordered.sum()
     assert ordered[-1] >= 0.05 * 300_000 / len(ordered)
@@ -111,3 +108,40 @@ def test_weak_duality_and_infeasibility() -> None:
     assert bound.on_optimum(problem) == pytest.approx(4.0 / 0.8 - 0.25 * problem.thresholds[0])
     alone = Bound(np.array([0.0, 1.0]), 5.0, 4.9, "all pairs", DELTA, 10)
     assert alone.on_slack(problem) == pytest.approx(5.0 - problem.thresholds[0])
+
+
+@pytest.mark.parametrize("name", ["wireless", "random-linear"])
+def test_exactly_one_method_applies_to_a_design(name: str) -> None:
+    _, parts = prepared(name, 40_000)
+    guide = guide_of(parts, sigma := np.array([0.7, 0.3]))
+    plans = {key: method.plan(guide, sigma, 40_000, DELTA, draft=True) for key, method in BY_NAME.items()}
+    assert [key for key, plan in plans.items() if plan] == ["coreset" if name == "random-linear" else "all-pairs"]
+
+
+class Trivial(BoundPlan):
+    """A method and its plan, from outside: no policy exceeds H, whatever was promised."""
+
+    def plan(
+        self, guide: Guide, sigma: np.ndarray, samples: int, delta: float, *, draft: bool = False
+    ) -> BoundPlan | None:
+        return None if math.isnan(self.expected_excess) else self
+
+    def prove(self, problem: CMDP, fresh: Buffer, delta: float) -> Bound:
+        return Bound(self.sigma, problem.horizon, problem.horizon, "trivial", delta, fresh.num_samples, "nothing")
+
+
+@pytest.mark.parametrize(("promised", "chosen"), [(0.0, True), (math.inf, False), (math.nan, False)])
+def test_a_new_method_is_used_where_its_plan_promises_more(
+    promised: float, chosen: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One entry in ``BY_NAME`` is all that it takes; the certificate says what was proved and what it rests on."""
+    instance, parts = prepared("wireless", 40_000)
+    guide = guide_of(parts, sigma := np.array([0.0, 1.0]))
+    method = Trivial(sigma, np.full(parts.design.size, 5), 1.0, promised)
+    monkeypatch.setitem(BY_NAME, "trivial", method)
+    certificate = certify_guided(guide, instance.simulator, Request(40_000, 5))
+    assert certificate.evidence.bound is not None
+    assert (certificate.evidence.bound.kind == "trivial") == chosen
+    assert (certificate.assumes["infeasible"] == "nothing") == chosen
+    room = instance.problem.horizon - float(instance.problem.thresholds[0])
+    assert certificate.slack_bound == pytest.approx(room) or not chosen

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saddleback.certificates.intervals import BY_NAME, Bounds, betting, maurer_pontil
+from saddleback.certificates.values.intervals import BY_NAME, Bounds, betting, maurer_pontil
 from saddleback.errors import InputError
 
 METHODS = list(BY_NAME)

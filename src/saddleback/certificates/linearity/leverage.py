@@ -8,30 +8,30 @@ policies, which rests on the pool, should not be trusted for the states where it
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
-from saddleback.certificates.rollouts import Observer, Step
+from saddleback.certificates.certificate import Leverage
+from saddleback.certificates.linearity.findings import plain_state
+from saddleback.certificates.values.rollouts import Step
 from saddleback.designs.design import EXCESS, Design, leverages
-from saddleback.problem.spaces import Features
+from saddleback.problem.remarks import Remark
+from saddleback.problem.spaces import Actions, Features, States
 from saddleback.sampling.buffer import Buffer
 
 _MOST = 1 << 16  # pairs that are looked at
 
 
 class LeverageMeter:
-    """Watches the rollouts; ``then`` is another observer that is called too."""
+    """Watches the rollouts, and looks at buffers."""
 
-    def __init__(self, features: Features, design: Design, then: Observer | None = None):
-        self._features, self._design, self._then = features, design, then
-        self._left = _MOST
-        self.largest, self.state, self.action = 0.0, None, 0
+    def __init__(self, features: Features, design: Design):
+        self._features, self._design, self._left = features, design, _MOST
+        self.found = Leverage(design.leverage_bound, 0.0, None, 0)
 
     def __call__(self, step: Step) -> None:
         """The pairs of one step."""
-        if self._then is not None:
-            self._then(step)
         n = min(self._left, len(step.states))
         if n:
             self._left -= n
@@ -49,38 +49,28 @@ class LeverageMeter:
             part = states[first : first + piece]
             self._look(np.repeat(part, A, axis=0), np.tile(np.arange(A), len(part)))
 
-    def to_json(self) -> dict[str, Any]:
-        """g of the candidates, and what was seen, where."""
-        return {
-            "candidates": self._design.leverage_bound,
-            "seen": self.largest,
-            "state": np.asarray(self.state).tolist() if self.state is not None else None,
-            "action": int(self.action),
-        }
-
-    @property
-    def exceeded(self) -> bool:
-        """Whether pairs were seen that the candidates do not stand for."""
-        return self.largest > EXCESS * self._design.leverage_bound
-
-    def remark(self) -> str:
-        """What that means."""
-        return (
-            f"pairs were seen whose leverage is {self.largest:.3g}, where the candidates of the design have at most "
-            f"{self._design.leverage_bound:.3g} (state {np.asarray(self.state).tolist()}, action {self.action}): "
+    def remark(self) -> Remark | None:
+        """A warning where pairs were seen that the candidates do not stand for."""
+        found = self.found
+        if found.seen <= EXCESS * found.candidates:
+            return None
+        text = (
+            f"a warning: pairs were seen whose leverage is {found.seen:.3g}, where the candidates of the design have at most "
+            f"{found.candidates:.3g} (state {found.state}, action {found.action}): "
             "a bound over all policies rests on the candidates alone; add such pairs to them"
         )
+        return Remark("leverage", text)
 
-    def _look(self, states: Any, actions: Any) -> None:
+    def _look(self, states: States, actions: Actions) -> None:
         assert self._design.whitening is not None
-        found = leverages(self._features.at(states, actions), self._design.whitening)
-        i = int(np.argmax(found))
-        if found[i] > self.largest:
-            self.largest, self.state, self.action = float(found[i]), states[i], int(actions[i])
+        seen = leverages(self._features.at(states, actions), self._design.whitening)
+        i = int(np.argmax(seen))
+        if seen[i] > self.found.seen:
+            self.found = replace(self.found, seen=float(seen[i]), state=plain_state(states[i]), action=int(actions[i]))
 
 
-def meter_for(features: Features | None, design: Design, then: Observer | None) -> LeverageMeter | None:
+def meter_for(features: Features | None, design: Design) -> LeverageMeter | None:
     """A meter where the design rests on a pool; None where all pairs are known to it."""
     if design.whitening is None or design.complete or features is None:
         return None
-    return LeverageMeter(features, design, then)
+    return LeverageMeter(features, design)
