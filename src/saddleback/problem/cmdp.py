@@ -32,21 +32,12 @@ from saddleback.problem.actions import (
     restricted_features,
     stand_ins_of,
 )
+from saddleback.problem.named_states import StateLabels, state_space
 from saddleback.problem.policies import Policy
 from saddleback.problem.signals import Constraint as Constraint
 from saddleback.problem.signals import Sense as Sense
 from saddleback.problem.signals import Signal, SignalFunction, read_constraints, read_signal
-from saddleback.problem.spaces import (
-    Actions,
-    Array,
-    BoxStates,
-    Features,
-    FiniteStates,
-    StateLabels,
-    States,
-    StateSpace,
-    state_space,
-)
+from saddleback.problem.spaces import Actions, Array, BoxStates, Features, FiniteStates, States, StateSpace
 from saddleback.problem.start import Start as Start
 from saddleback.problem.start import read_start
 
@@ -150,7 +141,7 @@ class CMDP:
         }
         for word, value in known.items():
             object.__setattr__(self, word, value)
-        self._check_start()
+        self.start.check(self.states)
         given = [("reward", reward, reward_range), *((c.name, c.signal, c.range) for c in listed)]
         signals = tuple(read_signal(*g, space, number, names, stand_ins) for g in given)
         object.__setattr__(self, "signals", signals)
@@ -315,40 +306,11 @@ class CMDP:
         pool = np.concatenate([box.spread(_POOL // A + 1), np.asarray(self.start.states)[: _POOL // 8]])
         return np.repeat(pool, A, axis=0), np.tile(np.arange(A), len(pool))
 
-    # ---- checks ----------------------------------------------------------------------------------------------------
-
-    def _check_start(self) -> None:
-        try:
-            given = np.asarray(self.start.states)
-        except ValueError:
-            given = np.empty(0, dtype=object)
-        wrong = self.states.well_formed(given)
-        require(wrong is None, "start.states", wrong or "", "that", "match the state space")
-        outside = np.flatnonzero(self.states.outside(given))
-        if outside.size:
-            raise InputError("start.states", "must lie in the state space", given[outside[0]], "move it inside")
-        w = np.asarray(self.start.weights)
-        require(
-            w.dtype.kind in "iuf"
-            and w.shape == (len(given),)
-            and bool(np.all(w >= 0))
-            and abs(float(w.sum()) - 1) < 1e-9,
-            "start.weights",
-            "must be non-negative, one a start state, and sum to 1",
-            w,
-            "give a probability vector",
-        )
-
 
 def _check_gamma(gamma: Any) -> None:
     number = isinstance(gamma, (int, float, np.floating, np.integer)) and not isinstance(gamma, bool)
-    require(
-        number and 0 <= gamma < 1,
-        "gamma",
-        "must lie in [0, 1)",
-        gamma if number else repr(gamma),
-        "for undiscounted problems choose a horizon H and set gamma = 1 - 1/H",
-    )
+    remedy = "for undiscounted problems choose a horizon H and set gamma = 1 - 1/H"
+    require(number and 0 <= gamma < 1, "gamma", "must lie in [0, 1)", gamma if number else repr(gamma), remedy)
 
 
 def _check_words(name: Any, minimise: Any, state_names: Any, space: StateSpace) -> None:

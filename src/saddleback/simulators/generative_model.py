@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.errors import BudgetError, InputError, SaddlebackError, SimulatorError, whole_number
-from saddleback.problem.spaces import Actions, Array, FiniteStates, States, StateSpace, state_space
+from saddleback.problem.named_states import state_space
+from saddleback.problem.spaces import Actions, Array, FiniteStates, States, StateSpace
 
 BLOCK = 4096
 """Samples of one pair that share a random stream: a constant of the file formats too."""
