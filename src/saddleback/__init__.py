@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from saddleback.problem.policies import GreedyPolicy, MixturePolicy, SoftmaxPolicy, TabularPolicy
     from saddleback.problem.policy_file import save_policy
     from saddleback.problem.spaces import BoxStates, FiniteStates
+    from saddleback.reports.html.page import report
     from saddleback.reports.plots import plot
     from saddleback.runs.run_folder import load_policy
     from saddleback.runs.settings import Method, Part, Settings
@@ -72,6 +73,7 @@ _HOME = {
     "load_table": "instances.table_file",
     "optimal_design": "designs.optimal",
     "plot": "reports.plots",
+    "report": "reports.html.page",
     "resume": "solving.kept_run",
     "save_policy": "problem.policy_file",
     "save_table": "instances.table_file",
@@ -131,6 +133,7 @@ __all__ = [
     "load_table",
     "optimal_design",
     "plot",
+    "report",
     "resume",
     "save_policy",
     "save_table",

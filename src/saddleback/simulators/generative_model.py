@@ -76,7 +76,7 @@ class GenerativeModel:
     """
 
     def __init__(self, sample: SampleFunction, states: StateSpace, num_signals: int = 0):
-        if not callable(sample):
+        if sample is not None and not callable(sample):  # None: an executor's workers make their own
             remedy = "pass the function itself, or see saddleback.simulators for tables and environments"
             raise InputError("sample", "must be a function (states, actions, rng)", type(sample).__name__, remedy)
         self._sample = sample
