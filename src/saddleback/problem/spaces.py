@@ -6,8 +6,7 @@ space may have the user's own states: a declared list, or the product of ranges 
     ListedStates(["new", "worn", "broken"])              any hashable states, in this order
     ProductStates((10, range(1, 6), ["day", "night"]))   tuples (0, 1, "day"), (0, 1, "night"), …, the last factor fastest
 
-Inside, a state is its place. ``index`` and ``own`` map between the two; a user's function is given, and returns, the user's
-own states.
+Inside, a state is its place; ``index`` and ``own`` map between the two. Functions are given, and return, the user's own states.
 """
 
 from __future__ import annotations
@@ -34,6 +33,7 @@ _SPELLINGS = (
     "ProductStates, or BoxStates(low, high)"
 )
 _SHOWN = 6  # states in a message
+_LISTED = 100_000  # states whose names are listed for reports
 
 
 @runtime_checkable
@@ -88,8 +88,7 @@ class FiniteStates:
     num: int
 
     def __post_init__(self) -> None:
-        remedy = "give the number of states"
-        object.__setattr__(self, "num", whole_number("states", self.num, 1, remedy))
+        object.__setattr__(self, "num", whole_number("states", self.num, 1, "give the number of states"))
 
     @property
     def named(self) -> bool:
@@ -113,6 +112,10 @@ class FiniteStates:
     def name(self, i: int) -> str:
         """The same, as text."""
         return str(self.state(i))
+
+    def names(self) -> list[str] | None:
+        """All of them, for reports; None where they are too many to list."""
+        return None if self.num > _LISTED else [str(s) for s in self.own(np.arange(self.num))]
 
     def outside(self, states: States) -> NDArray[np.bool_]:
         """Which of ``states`` do not belong to the space, ``(n,)``."""
@@ -325,50 +328,9 @@ def _plain(state: Any) -> Any:
     return tuple(map(_plain, state)) if isinstance(state, (list, tuple)) else state
 
 
-class StateLabels(Sequence[str]):
-    """The states of a space as text for people, made when they are asked for."""
-
-    def __init__(self, space: FiniteStates):
-        self.space = space
-
-    def __len__(self) -> int:
-        return self.space.num
-
-    def __getitem__(self, i: Any) -> Any:
-        if isinstance(i, slice):
-            return [str(s) for s in self.space.own(np.arange(self.space.num)[i])]
-        place = operator.index(i)
-        if not -self.space.num <= place < self.space.num:
-            raise IndexError(i)
-        return str(self.space.own([place % self.space.num])[0])
-
-
 def own_states(space: StateSpace, states: NDArray[Any]) -> list[Any]:
     """An array of states one by one: the user's own, Python ints, or float arrays of their own."""
     return space.own(states) if isinstance(space, FiniteStates) else list(np.array(states))
-
-
-def refuse_float32(name: str, x: NDArray[Any]) -> None:
-    """Whole numbers, truth values and float64 pass."""
-    require(
-        x.dtype.kind in "iub" or x.dtype == np.float64,
-        name,
-        "must be float64 (sums over thousands of iterations lose float32's digits)",
-        str(x.dtype),
-        "convert it with .astype(numpy.float64) where it is made",
-    )
-
-
-def as_float64(name: str, given: Any) -> Array:
-    """An array of float64; ragged lists, text and numbers that lost digits before are refused."""
-    try:
-        x = np.asarray(given)
-    except ValueError:
-        raise InputError(name, "must have rows of one length", "rows of several", "make all rows alike") from None
-    if x.dtype.kind in "OUSMmV" or x.dtype.kind == "c":
-        raise InputError(name, "must be an array of numbers", f"{type(given).__name__} {x.dtype}", "give numbers only")
-    refuse_float32(name, x)
-    return x.astype(np.float64)
 
 
 def _radical_inverses(number: int, base: int) -> Array:
