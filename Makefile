@@ -1,18 +1,36 @@
-# Two commands do everything: `make demo` and `make test`. Each makes its own .venv.
+# `make demo` to see it, `make test` while you work, `make check` before you publish. Each makes its own environment.
 PYTHON ?= python3
+MINIMUM_PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+OLD := .venv-minimum
+PIP := -m pip install --quiet --disable-pip-version-check
+INSTALL := $(BIN)/python $(PIP) -c constraints.txt
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+PYTEST := $(ONE_THREAD) $(BIN)/pytest -n 2
 
-.PHONY: demo test lint study bench docs clean
+# What rests on how a processor rounds: the examples of the pages, and the golden record.
+PROCESSORS := Nehalem Haswell
+ROUNDED := $(wildcard tests/docs tests/golden/test_*.py tests/test_docs.py tests/test_golden_seam.py tests/test_yesterday.py)
+
+# What is tried with the oldest versions that pyproject.toml allows: two minutes of everything that calls other packages.
+MINIMUM := tests/exact tests/solvers tests/duals tests/designs tests/evaluators tests/kernels tests/storage \
+	tests/test_framework.py tests/test_solve.py tests/test_default.py tests/test_buffer.py tests/test_problem.py \
+	tests/test_policy.py tests/test_recheck.py tests/executors/test_joblib.py tests/executors/test_serial.py \
+	tests/cli/test_help.py tests/cli/test_solve.py tests/cli/test_act.py tests/cli/test_certify.py tests/reports/test_text.py
+
+.PHONY: help demo lint test check long-tests processors minimum study bench docs clean
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo   install and solve the wireless example"
-	@echo "make test   install with the test tools; lint, type check, tests"
-	@echo "make study  the full form of the statistical checks, and the studies (long)"
-	@echo "make bench  ratios against what the machine allows"
-	@echo "make docs   the site in docs/_build/html, and the examples that make test leaves out"
+	@echo "make demo        install and solve the wireless example"
+	@echo "make test        lint, types, and the core suite: a few minutes"
+	@echo "make check       everything else: browser, Ray, kills, fuzz, coverage, docs, wheel, old versions, other processors"
+	@echo "make study       the full form of the statistical checks, and the studies (long)"
+	@echo "make bench       ratios against what the machine allows"
+	@echo "make docs        the site in docs/_build/html, and the examples that make test leaves out"
+	@echo "make minimum     the core suite with the oldest versions that pyproject.toml allows (Python 3.11)"
+	@echo "make processors  pages and golden record as other processors round"
 
 $(VENV)/created:
 	$(PYTHON) -m venv $(VENV)
@@ -35,18 +53,39 @@ lint: $(VENV)/test
 	$(BIN)/mypy
 
 test: lint
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -m "not study"
+	$(PYTEST) --dist worksteal -m "not check and not study"
+
+check: long-tests docs processors minimum
+
+long-tests: $(VENV)/test
+	$(PYTEST) --dist loadgroup -m "check and not study"
+
+processors: $(VENV)/test
+	@for name in $(PROCESSORS); do \
+		echo "as $$name"; OPENBLAS_CORETYPE=$$name $(PYTEST) --dist worksteal -m "not study" $(ROUNDED) || exit 1; \
+	done
+	$(BIN)/python tests/golden/processors.py --quick
+
+$(OLD)/created: pyproject.toml constraints-minimum.txt
+	@command -v $(MINIMUM_PYTHON) > /dev/null || \
+		{ echo "make minimum needs Python 3.11, which the oldest versions were made for: MINIMUM_PYTHON=... names it"; exit 1; }
+	$(MINIMUM_PYTHON) -m venv $(OLD)
+	$(OLD)/bin/python $(PIP) -c constraints-minimum.txt -e ".[gymnasium]" hypothesis jsonschema pexpect pytest pytest-xdist
+	@touch $@
+
+minimum: $(OLD)/created
+	$(ONE_THREAD) $(OLD)/bin/pytest -n 2 --dist worksteal -m "not check and not study" $(MINIMUM)
 
 $(VENV)/study: $(VENV)/test
 	$(INSTALL) -e ".[test,study]"
 	@touch $@
 
 study: $(VENV)/study
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 -m study -rP tests
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m studies
+	$(PYTEST) -m study -rP tests
+	$(ONE_THREAD) $(BIN)/python -m studies
 
 bench: $(VENV)/test
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks
+	$(ONE_THREAD) $(BIN)/python -m benchmarks
 
 $(VENV)/docs: $(VENV)/test
 	$(INSTALL) -e ".[test,docs]"
@@ -54,7 +93,7 @@ $(VENV)/docs: $(VENV)/test
 
 docs: $(VENV)/docs
 	$(BIN)/python -m sphinx -W -n --keep-going -q docs docs/_build/html
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 SADDLEBACK_DOCS=1 $(BIN)/pytest -n 2 tests/test_docs.py
+	SADDLEBACK_DOCS=1 $(PYTEST) tests/test_docs.py
 
 clean:
-	rm -rf $(VENV) dist build docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(OLD) dist build docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis

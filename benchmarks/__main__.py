@@ -13,9 +13,19 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import design, exact_solve, literal_loop, ls_mdvi, rollout_steps, sampling, streaming, trade_off
+from benchmarks import (
+    command,
+    design,
+    exact_solve,
+    literal_loop,
+    ls_mdvi,
+    rollout_steps,
+    sampling,
+    streaming,
+    trade_off,
+)
 
-MODULES = (literal_loop, ls_mdvi, trade_off, rollout_steps, design, exact_solve, sampling, streaming)
+MODULES = (literal_loop, ls_mdvi, trade_off, rollout_steps, design, exact_solve, sampling, streaming, command)
 
 
 def main(names: list[str]) -> int:

@@ -11,7 +11,8 @@ from benchmarks.timing import Row, ratio
 from saddleback.instances.zoo import make
 from saddleback.method.duals import ProjectedDescent
 from saddleback.method.framework import Oracle, run
-from saddleback.solving.prepare import Choices, prepare
+from saddleback.runs.settings import Method
+from saddleback.solving.prepare import prepare
 
 T, K = 200, 20
 
@@ -19,9 +20,11 @@ T, K = 200, 20
 def rows() -> list[Row]:
     instance = make("random-linear", states=500, actions=5, dim=10)
     problem = instance.problem
-    size = prepare(problem, instance.simulator, 100_000, 0, Choices(mode="literal")).design.size
+    size = prepare(problem, instance.simulator, 100_000, 0, Method(mode="literal", resolution=0)).design.size
     M = 100_000 // (2 * size) // T
-    parts = prepare(problem, instance.simulator, 2 * size * M * T, 0, Choices(batch_size=M, mode="literal"))
+    parts = prepare(
+        problem, instance.simulator, 2 * size * M * T, 0, Method(batch_size=M, mode="literal", resolution=0)
+    )
     A, B = parts.solver_buffer, parts.evaluation_buffer
     assert A is not None and A.num_batches == T
     dual = ProjectedDescent(problem.thresholds, 20.0, 0.5, K)

@@ -20,7 +20,9 @@ from saddleback.method.solvers import LSMDVI
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.spaces import FiniteStates
 from saddleback.sampling.batches import SampleBatches
-from saddleback.sampling.buffer import Buffer, Samples, cut
+from saddleback.sampling.buffer import Buffer
+from saddleback.sampling.collect import Samples
+from saddleback.sampling.counted_buffer import cut
 
 S, A, d, C, T, M = 20_000, 10, 20, 60, 100, 2_000
 K = 16

@@ -13,12 +13,13 @@ import math
 import numpy as np
 
 from benchmarks.timing import Row
-from saddleback.certificates.baselines import fit_baseline
-from saddleback.certificates.intervals import betting, maurer_pontil_half_width
-from saddleback.certificates.rollouts import roll_out, steps_per_rollout
+from saddleback.certificates.values.baselines import fit_baseline
+from saddleback.certificates.values.intervals import betting, maurer_pontil_half_width
+from saddleback.certificates.values.rollouts import roll_out, steps_per_rollout
 from saddleback.instances.zoo import make
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy
+from saddleback.runs.settings import Method
 from saddleback.simulators.generative_model import GenerativeModel, Stream, generator
 from saddleback.solving.solve import solve
 
@@ -31,7 +32,7 @@ def rows() -> list[Row]:
 
 def row(name: str) -> Row:
     instance = make(name)
-    solution = solve(instance.problem, instance.simulator, samples=200_000, seed=1)
+    solution = solve(instance.problem, instance.simulator, samples=200_000, seed=1, method=Method(certificate=0))
     problem = solution.prepared.problem
     assert solution.mixture is not None
     baseline = fit_baseline(problem, solution.prepared.evaluation_buffer, solution.mixture)

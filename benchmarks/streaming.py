@@ -22,7 +22,9 @@ from saddleback.method.solvers import LSMDVI
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.spaces import BoxStates
 from saddleback.sampling.blocks import blocks_for
-from saddleback.sampling.buffer import Buffer, Samples, cut
+from saddleback.sampling.buffer import Buffer
+from saddleback.sampling.collect import Samples
+from saddleback.sampling.counted_buffer import cut
 from saddleback.sampling.store.layout import Layout
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.sampling.streamed_buffer import StreamedBuffer, streamed_buffer

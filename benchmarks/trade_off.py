@@ -7,8 +7,9 @@ from saddleback.instances.zoo import make
 from saddleback.method.duals import ColumnGeneration
 from saddleback.method.framework import run
 from saddleback.method.slater import estimate_slater
+from saddleback.runs.settings import Method
 from saddleback.solving.frontier import frontier
-from saddleback.solving.prepare import Choices, prepare
+from saddleback.solving.prepare import prepare
 
 
 def rows() -> list[Row]:
@@ -18,7 +19,7 @@ def rows() -> list[Row]:
         ("garnet", {}, 1_000_000),
     ):
         instance = make(name, **parameters)
-        parts = prepare(instance.problem, instance.simulator, samples, 0, Choices())
+        parts = prepare(instance.problem, instance.simulator, samples, 0, Method())
         tolerance = 1e-4 * instance.problem.horizon
 
         def one_solve(parts=parts, problem=instance.problem, tolerance=tolerance) -> object:

@@ -28,8 +28,8 @@ from saddleback.method.evaluators import INTERACTIVE
 from saddleback.method.solvers import BY_NAME as ALL_SOLVERS
 from saddleback.method.solvers import EXTRAS, TABULAR
 from saddleback.method.solvers.gss_stopping import GSSStopping
+from saddleback.runs.settings import Method, Mode
 from saddleback.simulators.generative_model import Sampler
-from saddleback.solving.choices import Choices, Mode
 from saddleback.solving.prepare import Prepared, prepare
 from studies.measuring import Curve, signed
 from studies.panels import LAST, Figures, Panel, by_title, compact
@@ -154,7 +154,7 @@ def oracle_errors(truths: Sequence[Truth], numbers: Sequence[int], say: Say) -> 
 
 def buffers(truth: Truth, samples: int, batch_size: int | None = None) -> Prepared:
     """Two buffers of ``samples`` each, by the literal mode's rules."""
-    choices = Choices(mode="literal", batch_size=batch_size)
+    choices = Method(mode="literal", resolution=0, batch_size=batch_size)
     return prepare(truth.problem, truth.simulator, 2 * samples, truth.seed, choices)
 
 
@@ -165,7 +165,7 @@ def evaluation_error(name: str, parts: Prepared, truth: Truth) -> float:
 def _solver_error(name: str, parts: Prepared, truth: Truth, samples: int) -> float:
     try:
         if name == "gss":
-            choices = Choices(solver="gss", mode="literal")
+            choices = Method(solver="gss", mode="literal", resolution=0)
             parts = prepare(truth.problem, truth.simulator, 2 * samples, truth.seed, choices)
         policy = SOLVERS[name]().solve(parts.problem, parts.solver_buffer, truth.mixing[None])[0]
     except SaddlebackError:  # a regression that expands, a pair that was never drawn: no answer
@@ -199,7 +199,10 @@ def _whole_curves(truths: Sequence[Truth], kind: Kind, say: Say) -> list[Curve]:
     for mode, (numbers, some) in modes.items():
         errors = []
         for samples in numbers:
-            answers = [solve(t.problem, t.simulator, samples=samples, seed=t.seed, mode=mode) for t in some]
+            answers = [
+                solve(t.problem, t.simulator, samples=samples, seed=t.seed, method=Method(mode=mode, certificate=0))
+                for t in some
+            ]
             errors.append([t.constrained_error(answer) for t, answer in zip(some, answers, strict=True)])
             say(f"{mode} solves at {samples:,} samples")
         curves.append(Curve.of(f"{mode} mode", numbers, errors, [t.seed for t in some], PAPER))

@@ -23,9 +23,8 @@ from saddleback import solve
 from saddleback.exact import best_policy
 from saddleback.method.evaluators import BY_NAME as ALL_EVALUATORS
 from saddleback.method.solvers import BY_NAME as ALL_SOLVERS
-from saddleback.solving.choices import Choices
+from saddleback.runs.settings import Feasibility, Method
 from saddleback.solving.prepare import prepare
-from saddleback.solving.steering import Feasibility
 from saddleback.theory.paper_rates import linear_parameters, lower_bound
 from studies.measuring import Curve, signed
 from studies.panels import Figures, Panel, by_title
@@ -156,7 +155,7 @@ def _sweep(
 
 def _errors(truth: Truth, samples: int) -> dict[str, float]:
     """Evaluators and solvers have half the samples each, with the literal mode's design; the whole solve has all."""
-    parts = prepare(truth.problem, truth.simulator, samples, truth.seed, Choices(mode="literal"))
+    parts = prepare(truth.problem, truth.simulator, samples, truth.seed, Method(mode="literal", resolution=0))
     found = {}
     for name, evaluator in EVALUATORS.items():
         estimate = evaluator().evaluate(parts.problem, parts.evaluation_buffer, truth.policy)
@@ -164,7 +163,9 @@ def _errors(truth: Truth, samples: int) -> dict[str, float]:
     for name, solver in SOLVERS.items():
         policy = solver().solve(parts.problem, parts.solver_buffer, truth.mixing[None])[0]
         found[f"solver {name}"] = truth.solver_error(policy)
-    found[WHOLE] = truth.constrained_error(solve(truth.problem, truth.simulator, samples=samples, seed=truth.seed))
+    found[WHOLE] = truth.constrained_error(
+        solve(truth.problem, truth.simulator, samples=samples, seed=truth.seed, method=Method(certificate=0))
+    )
     return found
 
 
@@ -177,7 +178,15 @@ def _room(size: Size, say: Say) -> Panel:
         moved = [_moved(truth, zeta) for truth in truths]
         for feasibility, rows in errors.items():
             answers = [
-                solve(t.problem, t.simulator, samples=size.samples, seed=t.seed, feasibility=feasibility) for t in moved
+                solve(
+                    t.problem,
+                    t.simulator,
+                    samples=size.samples,
+                    seed=t.seed,
+                    feasibility=feasibility,
+                    method=Method(certificate=0),
+                )
+                for t in moved
             ]
             rows.append(
                 [

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from saddleback import Solution, solve
+from saddleback.runs.settings import Method
 from studies.error_against_size import implied
 from studies.measuring import Array, Curve, exact_zeros, quantile, resamples, slopes, spelled
 from studies.panels import Figures, Panel, compact
@@ -111,10 +112,10 @@ def _append(errors: dict[str, list[Array]], truth: Truth, numbers: Sequence[int]
 
 def _errors(truth: Truth, samples: int) -> tuple[float, float, float]:
     """Of the three rules, from the same samples."""
-    relaxed = solve(truth.problem, truth.simulator, samples=samples, seed=truth.seed)
+    relaxed = solve(truth.problem, truth.simulator, samples=samples, seed=truth.seed, method=Method(certificate=0))
     strict = solve(truth.problem, reuse=relaxed, feasibility="strict")
     target = truth.problem.thresholds - _half_width(relaxed)
-    by_f = solve(truth.problem, reuse=relaxed, target=target)
+    by_f = solve(truth.problem, reuse=relaxed, method=Method(target=tuple(target)))
     return truth.strict_error(strict), truth.constrained_error(relaxed), truth.constrained_error(by_f)
 
 
@@ -170,7 +171,7 @@ def answer(figures: Figures) -> list[str]:
         the samples. Half of the time V̂_c comes out too low, the mixture is as cautious as a strict one, and reward is lost in
         proportion to 1/ζ; the other half gains reward and misses the constraint by no more than the noise, which is why medians
         do not show it. Who has little room and can live with a violation of f should relax the target:
-        `solve(…, target=[b - f])`.""",
+        `Method(target=(b - f,))`.""",
         """**Not held equal.** c(z) and b change with ζ; V_c at s₀, all noise and V* do not. The bound's own range, ζ below 0.0215
         and ε below 0.002, would by these figures take more than 10¹⁰ samples. For ζ ≤ ε relaxed feasibility asks nothing, so the second panel
         ends above.""",

@@ -13,8 +13,8 @@ import numpy as np
 from saddleback import zoo
 from saddleback.exact import best_policy, mixture_values, policy_values, solve_exactly
 from saddleback.problem.policies import Policy
-from saddleback.runs.solution import Solution
 from saddleback.simulators.table import Table
+from saddleback.solving.solution import Solution
 from studies.measuring import Array
 
 

@@ -7,7 +7,9 @@ import numpy as np
 from saddleback.designs.design import Design, full_design, weighted_design
 from saddleback.problem.cmdp import CMDP
 from saddleback.sampling.batches import Parts, SampleBatches
-from saddleback.sampling.buffer import Buffer, collect, cut
+from saddleback.sampling.collect import collect
+from saddleback.sampling.counted_buffer import CountedBuffer as Buffer
+from saddleback.sampling.counted_buffer import cut
 from saddleback.simulators.table import Table
 
 

@@ -14,7 +14,9 @@ from saddleback.files.disk import Disk
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.spaces import BoxStates
 from saddleback.sampling.blocks import BlockSource, blocks_for
-from saddleback.sampling.buffer import Buffer, collect, cut
+from saddleback.sampling.buffer import Buffer
+from saddleback.sampling.collect import collect
+from saddleback.sampling.counted_buffer import cut
 from saddleback.sampling.store.layout import Layout
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.simulators.generative_model import GenerativeModel

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from saddleback import InputError, Solution, Status, solve, zoo
+from saddleback import InputError, Solution, Status, zoo
 from saddleback.exact import mixture_values, solve_exactly
+from saddleback.runs.settings import Method
 from saddleback.solving.strict import derived_seed
+from spelled_out import solve
 
 PROBLEMS = ["random-linear", "wireless", "garnet"]
 
@@ -47,6 +49,7 @@ def run(name: str, share: float, seed: int, feasibility: str = "relaxed") -> tup
     return solution, epsilon, true_error(instance, solution)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_request_is_met(name: str) -> None:
     used = {}
@@ -60,6 +63,7 @@ def test_the_request_is_met(name: str) -> None:
     assert used[0.03] / used[0.1] <= 20
 
 
+@pytest.mark.slow
 def test_near_the_smallest_fixed_budget() -> None:
     instance = zoo.make("random-linear")
     smallest = smallest_budget(instance, 1.0, seed=1)
@@ -121,15 +125,15 @@ def test_an_infeasible_request_ends_with_a_proof() -> None:
 
 def test_buffers_grow_and_no_sample_is_drawn_twice() -> None:
     """The solve's buffers of a later round hold those of the earlier ones, and no random stream is used twice."""
-    from saddleback.solving.prepare import Choices, prepare
+    from saddleback.solving.prepare import prepare
 
     instance = zoo.make("random-linear")
-    small = prepare(instance.problem, instance.simulator, 5_000, 3, Choices())
+    small = prepare(instance.problem, instance.simulator, 5_000, 3, Method())
     before = instance.simulator.num_queries
-    large = prepare(instance.problem, instance.simulator, 20_000, 3, Choices(), small)
+    large = prepare(instance.problem, instance.simulator, 20_000, 3, Method(), small)
     drawn = instance.simulator.num_queries - before
     assert drawn <= 20_000 - 5_000 + small.design.size
-    larger = prepare(instance.problem, instance.simulator, 60_000, 3, Choices(), large)
+    larger = prepare(instance.problem, instance.simulator, 60_000, 3, Method(), large)
     third = larger.evaluation_buffer
     assert np.all(third.num_blocks >= 3) and np.all(third.num_blocks >= large.evaluation_buffer.num_blocks)
     for old, new in ((small.solver_buffer, large.solver_buffer), (small.evaluation_buffer, large.evaluation_buffer)):
@@ -165,7 +169,7 @@ def test_rounds_draw_from_streams_of_their_own() -> None:
     """Three rounds of ten samples each: were a stream begun again, rounds two and three would be the same."""
     from saddleback.designs.design import full_design
     from saddleback.problem.spaces import FiniteStates
-    from saddleback.sampling.buffer import collect
+    from saddleback.sampling.collect import collect
     from saddleback.simulators.generative_model import GenerativeModel
 
     instance = zoo.make("garnet")

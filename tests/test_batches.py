@@ -28,6 +28,7 @@ def by_hand(index, sizes, t, V):
     return np.array([V[index[t, end - size : end]].mean(axis=0) for size, end in zip(sizes, ends, strict=True)])
 
 
+@pytest.mark.slow
 @universal
 @given(st.integers(0, 10_000), st.booleans(), st.sampled_from([(), (1,), (3,)]), st.sampled_from([np.intp, np.uint32]))
 def test_every_form_has_the_means_of_its_samples(seed, even, columns, dtype):

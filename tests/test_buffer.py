@@ -20,7 +20,9 @@ from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.policies import GreedyPolicy, soft_maximum
 from saddleback.problem.spaces import BoxStates, FiniteStates
 from saddleback.sampling.batches import ConsecutiveBatches, CountBatches, Parts, SampleBatches
-from saddleback.sampling.buffer import MaxDifference, PolicyValue, SoftDifference, collect, cut
+from saddleback.sampling.buffer import MaxDifference, PolicyValue, SoftDifference
+from saddleback.sampling.collect import collect
+from saddleback.sampling.counted_buffer import cut
 from saddleback.simulators.generative_model import BLOCK, GenerativeModel, Stream
 
 universal = settings(derandomize=True, deadline=None, max_examples=20)
@@ -47,6 +49,7 @@ def as_samples(buffer, dtype):
     return dataclasses.replace(buffer, batches=batches, compiled=dtype == np.uint32)
 
 
+@pytest.mark.slow
 @universal
 @given(st.integers(0, 1000), st.booleans(), st.sampled_from([np.intp, np.uint32]))
 def test_parametric_values_agree_with_arrays(seed, whole, dtype):
@@ -141,7 +144,7 @@ def test_large_buffers_are_compiled_and_give_the_same_policies(monkeypatch):
     thetas = [p.theta for p in LSMDVI().solve(problem, small, mixing)]
     for name in ("COMPILED_SAMPLES", "COMPILED_PRODUCTS"):
         with monkeypatch.context() as patch:
-            patch.setattr(f"saddleback.sampling.buffer.{name}", 1)
+            patch.setattr(f"saddleback.sampling.counted_buffer.{name}", 1)
             large = sampled(table, problem, design, 24, 6)
         assert (large.compiled, large.batches.index.dtype) == (True, np.uint32)
         assert large.batches.num_bytes == 4 * large.batches.num_samples
@@ -149,7 +152,7 @@ def test_large_buffers_are_compiled_and_give_the_same_policies(monkeypatch):
 
 
 def test_many_samples_that_are_counted_load_no_compiler(monkeypatch):
-    monkeypatch.setattr("saddleback.sampling.buffer.COMPILED_SAMPLES", 1)
+    monkeypatch.setattr("saddleback.sampling.counted_buffer.COMPILED_SAMPLES", 1)
     _, _, buffer = setup(N=6 * 400)
     assert isinstance(buffer.batches, CountBatches)
     assert not buffer.compiled

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from helpers import random_table
-from saddleback import InputError, Status, Table, cli, solve, zoo
+from saddleback import InputError, Status, Table, cli, zoo
 from saddleback.exact import mixture_values, policy_values, solve_exactly
 from saddleback.problem.cmdp import Constraint
+from saddleback.runs.settings import Method
 from saddleback.solving.frontier import frontier
-from saddleback.solving.prepare import Choices, prepare
+from saddleback.solving.prepare import prepare
+from spelled_out import solve
 
 INTERPOLATED = ("queue-network", "warehouse")  # features that only come close: the two buffers do not agree on policies
 
@@ -43,6 +45,7 @@ def test_hard_instance():
     assert truth[1] >= instance.problem.thresholds[0] - 0.02 * instance.problem.horizon
 
 
+@pytest.mark.slow
 def test_strict_raises_the_target_until_the_limits_hold():
     instance = zoo.make("garnet")
     missed = 0
@@ -104,12 +107,12 @@ def test_reuse_is_refused_where_it_would_be_wrong():
 
 def test_samples_follow_the_design():
     instance = zoo.make("random-linear")
-    parts = prepare(instance.problem, instance.simulator, 100_000, 0, Choices())
+    parts = prepare(instance.problem, instance.simulator, 100_000, 0, Method())
     counts, T = parts.solver_buffer.counts, parts.solver_buffer.num_batches
     assert np.all(counts % T == 0)
     np.testing.assert_allclose(counts / counts.sum(), parts.design.weights, atol=2 * T / counts.sum() * len(counts))
     assert parts.evaluation_buffer.num_batches == 1
-    equal = prepare(instance.problem, instance.simulator, 100_000, 0, Choices(allocation="equal"))
+    equal = prepare(instance.problem, instance.simulator, 100_000, 0, Method(allocation="equal"))
     assert len(set(equal.evaluation_buffer.counts)) == 1
     assert parts.samples <= 100_000
 
@@ -118,7 +121,7 @@ def test_a_priori_guarantee_in_default_mode():
     """At γ = .5, d = 3 and 4·10⁶ samples the constants say something, and it is kept."""
     instance = zoo.make("random-linear", gamma=0.5, dim=3)
     s = solve(instance.problem, instance.simulator, samples=4_000_000, resolution=400, batch_size=4000)
-    remark = next(r for r in s.remarks if "a-priori guarantee" in r)
+    remark = next(r.text for r in s.remarks if "a-priori guarantee" in r.text)
     assert "with probability 0.95" in remark
     truth = mixture_values(instance.table, s.mixture)
     exact = solve_exactly(instance.table)
@@ -134,7 +137,7 @@ def test_a_priori_guarantee_in_default_mode():
 
 def test_frontier_is_concave_monotone_and_near_the_truth():
     instance = zoo.make("garnet")
-    parts = prepare(instance.problem, instance.simulator, 1_000_000, 0, Choices())
+    parts = prepare(instance.problem, instance.simulator, 1_000_000, 0, Method())
     drawn = instance.simulator.num_queries
     curve = frontier(parts, num_points=25)
     thresholds = np.array([p.threshold for p in curve.points])
@@ -215,6 +218,7 @@ def identical_actions(seed):
     return Table.of(P, reward, cost, [1.0], gamma=0.9, rho=base.rho, reward_range=(0, 1), ranges=((0, 1),))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("runs", "beyond"), [(30, 8), pytest.param(100, 8, marks=pytest.mark.study)])
 def test_in_sample_bias(runs, beyond):
     """Solver's own buffer: mean error beyond 8 standard errors; the default's fresh buffer: within 5 (property 20)."""
@@ -223,7 +227,7 @@ def test_in_sample_bias(runs, beyond):
     problem = table.problem()
     for seed in range(runs):
         for buffers in (1, 2):
-            choices = Choices(buffers=buffers)
+            choices = Method(buffers=buffers)
             parts = prepare(problem, table.simulator(), 250 * 200 * buffers, seed, choices)
             policy, values = parts.oracle(np.array([0.0, 1.0]))
             truth = problem.unit_values_of(policy_values(table, policy))

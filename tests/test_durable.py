@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddleback import FiniteStates, GenerativeModel, InputError, SimulatorError, solve, zoo
+from saddleback import FiniteStates, GenerativeModel, InputError, SimulatorError, zoo
 from saddleback.sampling.blocks import Block, BlockSource
 from saddleback.sampling.executors.durable import Durable
 from saddleback.sampling.fingerprint import CHECK_CALLS, fingerprint_of
 from saddleback.sampling.trajectories import steps_per_rollout
 from saddleback.simulators.generative_model import Stream
+from spelled_out import solve
 
 
 class Counting:
@@ -48,6 +49,7 @@ WAYS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["random-linear", "wireless"])
 @pytest.mark.parametrize("way", WAYS, ids=["certified", "strict", "adaptive", "literal"])
 def test_the_same_with_and_without_a_folder_and_again(name: str, way: dict[str, Any], tmp_path: Path) -> None:

@@ -33,11 +33,13 @@ from theory.adversarial_oracles import (
 # ---- the meta-theorem ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.check
 def test_the_meta_theorem_holds_whatever_the_oracles_do() -> None:
     """200 frontiers, each with the three modes and the six adversaries, against the corrected constants."""
     sweep(20240, num_frontiers=200, num_iterations=(300, 1_200), num_runs_each=6)
 
 
+@pytest.mark.check
 def test_the_meta_theorem_holds_in_long_runs() -> None:
     """Smaller errors, so more rounds: each mode with each adversary once."""
     sweep(20241, num_frontiers=18, num_iterations=(5_000, 20_000), num_runs_each=1)
@@ -50,6 +52,7 @@ def test_the_meta_theorem_in_its_full_form() -> None:
     sweep(20243, num_frontiers=9, num_iterations=(200_000, 1_000_000), num_runs_each=1)
 
 
+@pytest.mark.slow
 def test_the_bounds_for_any_K_hold_whatever_the_oracles_do() -> None:
     """U, η, K, b', f_mdp and f_eva at random: the unsimplified bounds, which must also say something."""
     rng = np.random.default_rng(20244)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from saddleback import solve
-from saddleback.solving.choices import Choices, parts_of
+import pytest
+
+from saddleback.runs.settings import Method
+from saddleback.solving.parts import parts_of
 from saddleback.solving.prepare_from_store import prepare_from
 from saddleback.solving.strict import issue_certificate
+from spelled_out import solve
 from streamed_runs import fill, square
 
 
+@pytest.mark.slow
 def test_a_solve_from_a_store_is_certified_from_an_excerpt(tmp_path: Path) -> None:
     """Points of R^k stay on disk; a small buffer guides the certificate, whose limits agree with an independent one."""
     problem, model, _ = square()
-    design = parts_of(problem, Choices())[4].design(problem)
+    design = parts_of(problem, Method())[4].design(problem)
     with fill(tmp_path / "s", problem, model, design, 3000, streams=(0, 1)) as store:
         parts = prepare_from(problem, store)
         assert parts.hints is not None and len(parts.hints) == 2

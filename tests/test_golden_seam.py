@@ -15,7 +15,8 @@ from saddleback.method.evaluators import LSPE, TabularPE
 from saddleback.method.solvers import GSS, LSMDVI, MirrorDescent, TabularMDVI
 from saddleback.problem.policies import GreedyPolicy
 from saddleback.sampling.batches import CountBatches, Parts, SampleBatches
-from saddleback.sampling.buffer import collect, cut
+from saddleback.sampling.collect import collect
+from saddleback.sampling.counted_buffer import cut
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "seam.json").read_text())
 MIXING = np.array([[1.0, 0.0], [0.4, 0.6], [0.0, 1.0]])

@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddleback import solve
 from saddleback.designs.design import EXCESS
 from saddleback.errors import NumericalError, SimulatorError
 from saddleback.features import FeatureFunction
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.spaces import BoxStates
+from saddleback.runs.settings import Method
 from saddleback.sampling.candidate_pool import grown, highest_leverages, may_grow
 from saddleback.simulators.generative_model import GenerativeModel
-from saddleback.solving.choices import Choices, parts_of
+from saddleback.solving.parts import parts_of
+from spelled_out import solve
 
 CENTRES = np.linspace(0.0, 1.0, 7)
 A = 2
@@ -63,7 +64,7 @@ def left_half(number: int = 200, end: float = 0.5) -> Any:
 
 def test_the_pool_grows_until_what_is_seen_does_not_stick_out() -> None:
     problem, model = problem_on(left_half())
-    problem, _, _, _, designer = parts_of(problem, Choices())
+    problem, _, _, _, designer = parts_of(problem, Method())
     first = designer.design(problem)
     before = highest_leverages(problem.features, first, np.array([[0.6], [0.9]]))
     assert before.leverages[0] > 10 * first.leverage_bound  # the far states are foreign to the pool
@@ -79,7 +80,7 @@ def test_growing_depends_on_the_seed_alone_and_costs_little() -> None:
     found = []
     for _ in range(2):
         problem, model = problem_on(left_half())
-        problem, _, _, _, designer = parts_of(problem, Choices())
+        problem, _, _, _, designer = parts_of(problem, Method())
         found.append(grown(problem, model, designer, 100_000, seed=3))
     assert np.array_equal(found[0].problem.pairs()[0], found[1].problem.pairs()[0])
     assert found[0].samples < 0.12 * 100_000
@@ -88,7 +89,7 @@ def test_growing_depends_on_the_seed_alone_and_costs_little() -> None:
 def test_a_pool_that_suffices_stays_as_it_is_and_finite_problems_do_not_grow() -> None:
     problem, model = problem_on()
     assert may_grow(problem) and len(problem.pairs()[0]) >= 8192
-    problem, _, _, _, designer = parts_of(problem, Choices())
+    problem, _, _, _, designer = parts_of(problem, Method())
     found = grown(problem, model, designer, 100_000, seed=1)
     assert found.added == 0 and found.problem is problem
     from saddleback import zoo
@@ -96,27 +97,29 @@ def test_a_pool_that_suffices_stays_as_it_is_and_finite_problems_do_not_grow() -
     assert not may_grow(zoo.make("random-linear").problem)
 
 
+@pytest.mark.slow
 def test_solutions_count_what_growing_cost_and_certificates_report_the_leverage() -> None:
     problem, model = problem_on(left_half())
     found = solve(problem, model, samples=60_000, certificate=40_000, seed=2)
     assert found.samples == model.num_queries
     assert found.samples <= 100_000
-    assert any("joined the candidates" in remark for remark in found.remarks)
+    assert any("joined the candidates" in remark.text for remark in found.remarks)
     assert found.certificate is not None and found.certificate.leverage is not None
     seen = found.certificate.leverage
-    assert 0 < seen["seen"] <= EXCESS * seen["candidates"]
+    assert 0 < seen.seen <= EXCESS * seen.candidates
     again = solve(*problem_on(left_half()), samples=60_000, certificate=40_000, seed=2)
     assert json.dumps(again.to_json()) == json.dumps(found.to_json())
 
 
+@pytest.mark.slow
 def test_a_certificate_says_when_rollouts_leave_the_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     """The control: without growing a pool is found wanting."""
     monkeypatch.setattr("saddleback.solving.prepare.may_grow", lambda problem: False)
     problem, model = problem_on(left_half(end=0.85))
     found = solve(problem, model, samples=60_000, certificate=40_000, seed=2)
     assert found.certificate is not None and found.certificate.leverage is not None
-    assert found.certificate.leverage["seen"] > 1.5 * found.certificate.leverage["candidates"]
-    assert any("leverage" in remark for remark in found.certificate.remarks)
+    assert found.certificate.leverage.seen > 1.5 * found.certificate.leverage.candidates
+    assert "leverage" in [remark.kind for remark in found.certificate.remarks]
 
 
 def test_least_squares_that_grow_without_bound_are_an_error_not_a_policy() -> None:
@@ -145,6 +148,7 @@ def truth(policy_of: Any, model: GenerativeModel, number: int = 20_000) -> float
     return total
 
 
+@pytest.mark.slow
 def test_start_samplers_give_limits_for_the_distribution_itself() -> None:
     problem, model = problem_on(start=Start.sampled(uniform_starts, 200))
     found = solve(problem, model, samples=60_000, certificate=60_000, seed=5)

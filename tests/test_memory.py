@@ -14,7 +14,7 @@ import pytest
 
 from memory_runs import CASES
 from saddleback import InputError, cli, zoo
-from saddleback.runs.solution import Status
+from saddleback.runs.verdict import Status
 from saddleback.sampling.memory import (
     LIMIT_VARIABLE,
     Limit,
@@ -27,7 +27,9 @@ from saddleback.sampling.memory import (
     spelled,
 )
 from saddleback.sampling.memory.limit import _GROUPS, SHARE, _group, _machine
-from saddleback.solving.solve import solve
+from spelled_out import solve
+
+pytestmark = pytest.mark.check
 
 PROGRAM = Path(__file__).parent / "memory_runs.py"
 SMALL = ["tabular", "linear", "support", "points", "strict"]
@@ -264,7 +266,8 @@ def test_any_allocation_may_fail(tmp_path: Path, monkeypatch: Any, capsys: Any) 
 
 CRAMPED = """
 import resource, sys
-from saddleback import cli, solve, zoo
+from saddleback import cli, zoo
+from spelled_out import solve
 small = zoo.make("random-linear", states=20, dim=3)
 solve(small.problem, small.simulator, samples=2000, certificate=2000)  # linear algebra libraries end a process otherwise
 lines = open(sys.argv[1]).read().splitlines()

@@ -214,7 +214,10 @@ def test_the_checks_can_fail() -> None:
         "docs/paper_map.md:2: no test_no_such.py",
     ]
     wrong = rows("| alg_CVI | Alg. 7 | `method/solvers/ls_mdvi.py` | | |")
-    assert silent_modules(wrong[0], {"method/solvers/ls_mdvi.py": docstring(SOURCE / "method/solvers/ls_mdvi.py")}) == wrong[0].code
+    assert (
+        silent_modules(wrong[0], {"method/solvers/ls_mdvi.py": docstring(SOURCE / "method/solvers/ls_mdvi.py")})
+        == wrong[0].code
+    )
     assert bare_labels(wrong, {"alg_CVI", "thm_main2"}) == [
         "alg_CVI has no tests",
         "thm_main2 has no code",

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from helpers import random_table
-from saddleback import InputError, Table, solve, zoo
+from saddleback import InputError, Table, zoo
 from saddleback.problem.spaces import FiniteStates
 from saddleback.simulators.generative_model import GenerativeModel
 from saddleback.solving.forecast import forecast
 from saddleback.theory import plan
+from spelled_out import solve
 
 
 def asked(table: Table, epsilon: float, **options: Any) -> Any:
@@ -55,6 +56,7 @@ def test_units_do_not_matter() -> None:
     assert one.worst.samples == other.worst.samples
 
 
+@pytest.mark.slow
 def test_more_accuracy_costs_more() -> None:
     table = dataclasses.replace(random_table(1), thresholds=np.array([3.8]))  # binds: the most there is is 4.1
     costs = [asked(table, epsilon).likely for epsilon in (1.0, 0.3, 0.1)]
@@ -129,6 +131,7 @@ def ratio(name: str, parameters: dict[str, Any], epsilon: float, feasibility: An
     return done.samples / found.likely
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES[:3:2])
 def test_the_guess_comes_near(case: tuple[str, dict[str, Any], float]) -> None:
     assert 1 / 5 < ratio(*case, "relaxed") < 5

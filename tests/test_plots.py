@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 
 from printed import differences
-from saddleback import frontier, solve, zoo
+from saddleback import frontier, zoo
 from saddleback.errors import InputError
-from saddleback.reports.plots import PANELS
-from saddleback.runs.solution import Solution
+from saddleback.reports.plots import PANELS, plot
 from saddleback.solving.frontier import Frontier
+from saddleback.solving.solution import Solution
+from spelled_out import solve
 
 pytest.importorskip("matplotlib", reason="an extra: pip install 'saddleback[plots]'")
 from matplotlib.figure import Figure
@@ -44,7 +45,7 @@ def drawn(ax: Any, label: str) -> tuple[list[float], list[float]]:
 
 
 def test_a_whole_figure(proved: Solution) -> None:
-    figure = proved.plot()
+    figure = plot(proved)
     assert isinstance(figure, Figure)
     titles = [ax.get_title(loc="left") for ax in figure.axes]
     assert titles == ["Reward", "Constraints", "Dual trace", "Members of the mixture"]
@@ -52,7 +53,7 @@ def test_a_whole_figure(proved: Solution) -> None:
 
 
 def test_the_reward(proved: Solution) -> None:
-    ax = proved.plot("reward").axes[0]
+    ax = plot(proved, "reward").axes[0]
     proof: Any = proved.certificate
     assert drawn(ax, "proved, 95 %") == (list(proof.value), [0, 0])
     assert drawn(ax, "estimate") == ([proved.value], [0])
@@ -61,7 +62,7 @@ def test_the_reward(proved: Solution) -> None:
 
 
 def test_the_constraints(proved: Solution) -> None:
-    ax = proved.plot("constraints").axes[0]
+    ax = plot(proved, "constraints").axes[0]
     proof: Any = proved.certificate
     (row,) = proved.constraints
     assert drawn(ax, "proved, 95 %")[0] == list(proof.constraints[0])
@@ -72,15 +73,15 @@ def test_the_constraints(proved: Solution) -> None:
 
 def test_without_a_certificate_limits_are_only_likely(proved: Solution) -> None:
     bare = dataclasses.replace(proved, certificate=None)
-    ax = bare.plot("constraints").axes[0]
+    ax = plot(bare, "constraints").axes[0]
     (row,) = bare.constraints
     assert drawn(ax, "likely range")[0] == [row.low, row.high]
     assert not any("proved" in str(line.get_label()) for line in ax.lines)
-    assert [line.get_label() for line in bare.plot("reward").axes[0].lines] == ["estimate"]
+    assert [line.get_label() for line in plot(bare, "reward").axes[0].lines] == ["estimate"]
 
 
 def test_the_dual_trace(proved: Solution) -> None:
-    ax = proved.plot("dual").axes[0]
+    ax = plot(proved, "dual").axes[0]
     assert proved.trace is not None
     x, y = drawn(ax, proved.constraints[0].name)
     expected = proved.trace.multipliers[:, 0]
@@ -93,7 +94,7 @@ def test_the_dual_trace(proved: Solution) -> None:
 
 
 def test_the_members(proved: Solution) -> None:
-    ax = proved.plot("members").axes[0]
+    ax = plot(proved, "members").axes[0]
     (points,) = ax.collections
     expected = [(m.constraints[0], m.value) for m in proved.members]
     np.testing.assert_array_equal(points.get_offsets(), expected)
@@ -105,7 +106,7 @@ def test_the_members(proved: Solution) -> None:
 
 
 def test_the_frontier(curve: Frontier) -> None:
-    figure = curve.plot()
+    figure = plot(curve)
     above, below = figure.axes
     x, y = drawn(above, "from the samples")
     assert x == [p.threshold for p in curve.points] and y == [p.value for p in curve.points]
@@ -129,43 +130,51 @@ def test_axes_of_one_s_own_and_a_chosen_threshold(curve: Frontier, proved: Solut
     figure = Figure()
     left, right = figure.subplots(1, 2)
     middle = float(np.mean(curve.range))
-    assert curve.plot(ax=left, chosen=middle) is figure and proved.plot("dual", ax=right) is figure
+    assert plot(curve, ax=left, chosen=middle) is figure and plot(proved, "dual", ax=right) is figure
     assert drawn(left, f"chosen: {middle:.4g}") == ([middle], [curve.at(middle).value])
     assert len(figure.axes) == 2
     uncertified = dataclasses.replace(curve, band=None)
-    assert uncertified.plot().axes[0].collections == [] or not any(
-        "proved" in str(c.get_label()) for c in uncertified.plot().axes[0].collections
+    assert plot(uncertified).axes[0].collections == [] or not any(
+        "proved" in str(c.get_label()) for c in plot(uncertified).axes[0].collections
     )
 
 
 def test_several_constraints(tmp_path: Path) -> None:
     instance = zoo.make("garnet", constraints=2)
     solution = solve(instance.problem, instance.simulator, samples=40_000, certificate=20_000, seed=0)
-    ax = solution.plot("constraints").axes[0]
+    ax = plot(solution, "constraints").axes[0]
     assert len(ax.get_yticklabels()) == 2
-    solution.plot().savefig(tmp_path / "all.pdf")
+    plot(solution).savefig(tmp_path / "all.pdf")
     assert (tmp_path / "all.pdf").stat().st_size > 5_000
 
 
-def test_what_cannot_be_drawn_is_refused(proved: Solution, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_drawn_is_refused(proved: Solution, curve: Frontier, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="must be one of reward, constraints, dual, members"):
-        proved.plot("everything")
+        plot(proved, "everything")
     with pytest.raises(InputError, match="must be named where axes are given"):
-        proved.plot(ax=Figure().subplots())
+        plot(proved, ax=Figure().subplots())
     with pytest.raises(InputError, match="must hold a policy to be drawn"):
-        dataclasses.replace(proved, mixture=None).plot()
+        plot(dataclasses.replace(proved, mixture=None))
+    with pytest.raises(InputError, match="`chosen` must be left out for a solution"):
+        plot(proved, chosen=1.0)
+    with pytest.raises(InputError, match="`panel` must be left out for a frontier"):
+        plot(curve, "dual")
+    with pytest.raises(InputError, match="`answer` must be a Solution or a Frontier, got CMDP; draw what"):
+        plot(proved.problem)  # type: ignore[arg-type]
     for name in [m for m in sys.modules if m.split(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(InputError, match=r'pip install "saddleback\[plots\]"'):
-        proved.plot()
+        plot(proved)
 
 
+@pytest.mark.slow
 def test_drawing_loads_no_pyplot() -> None:
     code = (
         "import sys; from saddleback import solve, zoo; i = zoo.make('queue')\n"
+        "from saddleback.reports.plots import plot\n"
         "s = solve(i.problem, i.simulator, samples=5000); assert 'matplotlib' not in sys.modules\n"
-        "s.plot(); print('matplotlib.pyplot' in sys.modules)"
+        "plot(s); print('matplotlib.pyplot' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -14,16 +14,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddleback import InputError, solve, zoo
+from saddleback import InputError, zoo
 from saddleback.designs.design import full_design
 from saddleback.instances.problem_file import load_problem
 from saddleback.instances.problem_file.sections import line_of, read_toml
 from saddleback.problem.spaces import BoxStates
 from saddleback.runs.run_folder import load_run, save_run
 from saddleback.runs.targets import load_run_target, load_target, named_again, origin_of
-from saddleback.sampling.buffer import collect
+from saddleback.sampling.collect import collect
 from saddleback.sampling.executors import make as make_executor
 from saddleback.simulators.generative_model import generator
+from spelled_out import solve
 
 QUEUE = """\
 # admission to a queue
@@ -300,6 +301,7 @@ def test_a_zoo_problem_with_changes(tmp_path: Path) -> None:
     assert "FILE:2: states` must be left out" in refused(path, "start = 3", "states = 3")
 
 
+@pytest.mark.slow
 def test_samples_do_not_depend_on_who_draws_them(queue: Path) -> None:
     """Workers load the user's module by themselves."""
     instance = load_problem(queue)

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from helpers import random_table
-from saddleback import InputError, Table, solve
+from saddleback import InputError, Table
 from saddleback.exact import mixture_values, solve_exactly
 from saddleback.problem.policies import MixturePolicy, TabularPolicy
 from saddleback.runs.run_folder import Origin, Run, load_run, save_run
 from saddleback.solving.recertify import prices_of, recertify
 from saddleback.solving.strict import guide_of
+from spelled_out import solve
 
 TABLE = random_table(1)
 
@@ -26,6 +27,7 @@ def run_of(path: Path, table: Table = TABLE, **options: object) -> Run:
     return load_run(path / "run")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", [None, 3])
 def test_limits_hold_and_samples_are_counted(tmp_path: Path, features: int | None) -> None:
     """Twenty new proofs at 1 − 5e-8 each: one that misses the truth is a fault with probability 1e-6 at most."""

@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import random_table
-from saddleback import Solution, solve
-from saddleback.certificates.intervals import betting, maurer_pontil
+from saddleback import Solution
+from saddleback.certificates.values.intervals import betting, maurer_pontil
 from saddleback.runs import recheck
 from saddleback.runs.certificate_file import problem_fields
 from saddleback.runs.run_folder import RolloutValues
+from spelled_out import solve
 
 
 def stored(solution: Solution) -> tuple[dict[str, Any], RolloutValues]:

@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddleback import frontier, solve, zoo
-from saddleback.certificates.bound import NUM_STARTS, hidden_by_starts
+from saddleback import frontier, zoo
+from saddleback.certificates.guide import NUM_STARTS, hidden_by_starts
 from saddleback.errors import InputError
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.spaces import FiniteStates
+from saddleback.runs.settings import Method
 from saddleback.simulators.generative_model import GenerativeModel
 from saddleback.solving.a_priori import oracle_errors
-from saddleback.solving.prepare import Choices, prepare
+from saddleback.solving.prepare import prepare
+from spelled_out import solve
 
 
 def test_a_state_that_is_given_twice_has_the_sum_of_its_weights() -> None:
@@ -60,7 +62,7 @@ def test_the_band_speaks_of_the_distribution_not_of_a_sample() -> None:
     problem, model = coin(Start.sampled(heads, 9, seed=2))
     seen = float(problem.start.weights @ (problem.start.states == 1)) * 2
     assert abs(seen - 1.0) > 0.2  # the sample is far off
-    curve = frontier(prepare(problem, model, 4000, 0, Choices()), 0, 3).certified(model, samples=20_000, seed=1)
+    curve = frontier(prepare(problem, model, 4000, 0, Method()), 0, 3).certified(model, samples=20_000, seed=1)
     for point in curve.points:
         assert point.value > 1.2  # what the sample says
         assert point.high is not None and 1.0 <= point.high < 1.2 and (point.low is None or point.low <= 1.0)
@@ -73,7 +75,7 @@ def test_certificates_hold_the_truth_and_nothing_is_promised_beforehand() -> Non
     low, high = found.certificate.value
     assert low <= 1.0 <= high
     assert high - low >= 2 * hidden_by_starts(problem, 0.05) * 0.99
-    parts = prepare(problem, model, 4000, 0, Choices(resolution=20))
+    parts = prepare(problem, model, 4000, 0, Method(resolution=20))
     assert oracle_errors(parts, 0.05).both == np.inf
 
 

@@ -42,7 +42,7 @@ NEEDS: dict[str, set[str]] = {
         "simulators": "errors problem features",
         "simulators.checks": "errors problem features simulators",
         "designs": "errors problem features",
-        "sampling": "errors _version files problem features simulators.generative_model designs",
+        "sampling": "errors _version files problem features simulators.generative_model simulators.repeats designs",
         "method": "errors problem designs sampling.buffer simulators.generative_model",
         "method.solvers": "errors problem designs sampling.buffer simulators.generative_model method",
         "method.evaluators": "errors problem sampling.buffer simulators.generative_model method",
@@ -50,20 +50,20 @@ NEEDS: dict[str, set[str]] = {
         "theory": "errors problem.spaces",
         "exact": "errors problem simulators.table",
         "certificates": "errors problem simulators.generative_model designs sampling method method.evaluators",
-        "instances": "errors files problem simulators",
-        "instances.zoo": "errors problem features simulators instances",
+        "instances": "errors files problem simulators exact",
+        "instances.zoo": "errors problem features simulators method.master_lp instances",
         "instances.problem_file": "errors files problem features simulators instances instances.zoo",
         "runs": "errors _version files problem simulators.table designs method.framework exact certificates"
         " instances instances.zoo instances.problem_file",
         "solving": "errors problem features simulators designs sampling method method.solvers method.evaluators"
         " method.duals theory exact certificates runs",
-        "reports.plots": "errors",
+        "reports.plots": "errors runs solving",
         "reports.listeners": "errors runs",
         "reports.html": "errors _version files problem method.master_lp runs",
-        "reports": "problem sampling.memory.limit certificates runs solving",
+        "reports": "problem simulators.checks sampling.memory.limit exact certificates runs solving",
         "testing": "problem features simulators simulators.checks designs sampling method exact",
         "cli": "errors _version files problem simulators simulators.checks designs sampling method.solvers"
-        " method.evaluators method.duals exact certificates instances instances.zoo runs solving"
+        " method.evaluators method.duals exact instances instances.zoo runs solving"
         " reports reports.listeners reports.html",
         "__main__": "cli",
         "__init__": "errors _version problem features simulators designs certificates instances instances.zoo runs solving",

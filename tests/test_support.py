@@ -39,6 +39,7 @@ def cases(columns):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [(), (1,), (3,)])
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("kept", [True, False])

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from helpers import random_table
-from saddleback import InputError, save_table, solve
+from saddleback import InputError, save_table
 from saddleback.files.json_file import sha256_of
 from saddleback.problem.policies import MixturePolicy, TabularPolicy
 from saddleback.runs.run_folder import load_run, save_run
 from saddleback.runs.targets import load_run_target, load_target, origin_of
+from spelled_out import solve
 
 
 def test_a_name_with_settings() -> None:

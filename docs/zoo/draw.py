@@ -18,7 +18,7 @@ import numpy as np
 
 from saddleback import solve
 from saddleback.instances.zoo import BY_NAME, make
-from saddleback.instances.zoo._reference import evaluate, optimum
+from saddleback.problem.finite_model import policy_iteration
 
 HERE = Path(__file__).parent
 STYLE = {
@@ -58,11 +58,12 @@ def corners(name: str) -> tuple[np.ndarray, float, str]:
         return np.column_stack([M, -((0.8 - f) ** 2) * M]), float(instance.problem.user_thresholds()[0]), "<="
     sign = 1.0 if table.senses[0] == ">=" else -1.0
     r, c = table.reward.ravel(), table.constraints[0].ravel()
-    scale = np.ptp(r) / max(np.ptp(c), 1e-12)
+    scale, signals, largest = np.ptp(r) / max(np.ptp(c), 1e-12), np.column_stack([c, r]), float(np.abs(r).max())
     points = []
     for weight in np.concatenate([[0.0], np.geomspace(1e-3, 1e4, 43)]):
-        policy = optimum(table.P, r + sign * weight * scale * c, table.gamma)
-        points.append(table.rho @ evaluate(table.P, np.column_stack([c, r]), table.gamma, policy))
+        prices, tie = np.array([sign * weight * scale, 1.0]), 1e-11 * largest * (1 + weight) / (1 - table.gamma)
+        _, V = policy_iteration(table.P, signals, prices, table.gamma, np.zeros(table.num_states, dtype=np.int64), tie)
+        points.append(table.rho @ V)
     return np.array(points), float(table.thresholds[0]), table.senses[0]
 
 

@@ -21,18 +21,23 @@ from saddleback._version import __version__
 if TYPE_CHECKING:
     from saddleback.certificates.certificate import Certificate
     from saddleback.designs.optimal import optimal_design
-    from saddleback.errors import InputError, SaddlebackError, SimulatorError
+    from saddleback.errors import InputError, SaddlebackError, SimulatorError, UnmetError
     from saddleback.features import FeatureFunction, FeatureMatrix, OneHot
     from saddleback.instances import zoo
     from saddleback.instances.table_file import load_table, save_table
     from saddleback.problem.cmdp import CMDP, Constraint, Start
     from saddleback.problem.policies import GreedyPolicy, MixturePolicy, SoftmaxPolicy, TabularPolicy
-    from saddleback.problem.policy_file import load_mixture, save_mixture
+    from saddleback.problem.policy_file import save_policy
     from saddleback.problem.spaces import BoxStates, FiniteStates
-    from saddleback.runs.solution import Solution, Status
+    from saddleback.reports.plots import plot
+    from saddleback.runs.run_folder import load_policy
+    from saddleback.runs.settings import Method, Part, Settings
+    from saddleback.runs.verdict import Status
     from saddleback.simulators.generative_model import GenerativeModel
     from saddleback.simulators.table import Table
     from saddleback.solving.frontier import frontier
+    from saddleback.solving.kept_run import resume
+    from saddleback.solving.solution import Solution
     from saddleback.solving.solve import solve
     from saddleback.solving.strict import issue_certificate
 
@@ -47,30 +52,42 @@ _HOME = {
     "GenerativeModel": "simulators.generative_model",
     "GreedyPolicy": "problem.policies",
     "InputError": "errors",
+    "Method": "runs.settings",
     "MixturePolicy": "problem.policies",
+    "Part": "runs.settings",
     "OneHot": "features",
     "SaddlebackError": "errors",
     "SimulatorError": "errors",
+    "UnmetError": "errors",
     "SoftmaxPolicy": "problem.policies",
-    "Solution": "runs.solution",
+    "Settings": "runs.settings",
+    "Solution": "solving.solution",
     "Start": "problem.cmdp",
-    "Status": "runs.solution",
+    "Status": "runs.verdict",
     "Table": "simulators.table",
     "TabularPolicy": "problem.policies",
     "frontier": "solving.frontier",
     "issue_certificate": "solving.strict",
-    "load_mixture": "problem.policy_file",
+    "load_policy": "runs.run_folder",
     "load_table": "instances.table_file",
     "optimal_design": "designs.optimal",
-    "save_mixture": "problem.policy_file",
+    "plot": "reports.plots",
+    "resume": "solving.kept_run",
+    "save_policy": "problem.policy_file",
     "save_table": "instances.table_file",
     "solve": "solving.solve",
 }
+
+_GONE = {"load_mixture": "load_policy", "save_mixture": "save_policy"}  # names of earlier versions
 
 
 def __getattr__(name: str) -> Any:
     if name == "zoo":
         return importlib.import_module("saddleback.instances.zoo")
+    if name in _GONE:
+        from saddleback.errors import InputError
+
+        raise InputError(name, "is no longer there", "an import of it", f"use saddleback.{_GONE[name]}")
     if name not in _HOME:
         raise AttributeError(f"module 'saddleback' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"saddleback.{_HOME[name]}"), name)
@@ -93,9 +110,12 @@ __all__ = [
     "GenerativeModel",
     "GreedyPolicy",
     "InputError",
+    "Method",
     "MixturePolicy",
     "OneHot",
+    "Part",
     "SaddlebackError",
+    "Settings",
     "SimulatorError",
     "SoftmaxPolicy",
     "Solution",
@@ -103,13 +123,16 @@ __all__ = [
     "Status",
     "Table",
     "TabularPolicy",
+    "UnmetError",
     "__version__",
     "frontier",
     "issue_certificate",
-    "load_mixture",
+    "load_policy",
     "load_table",
     "optimal_design",
-    "save_mixture",
+    "plot",
+    "resume",
+    "save_policy",
     "save_table",
     "solve",
     "zoo",

@@ -1,4 +1,4 @@
-"""``python -m saddleback`` and the ``saddleback`` command: a door so thin that Ctrl-C is clean from the first moment."""
+"""``python -m saddleback`` and the ``saddleback`` command: so little that Ctrl-C is clean from the first moment."""
 
 import sys
 

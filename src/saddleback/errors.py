@@ -1,20 +1,25 @@
-"""Errors: what went wrong, in four parts (name, rule, value, remedy), with the exit code of the command line.
+"""Errors: what went wrong, in four parts (name, rule, value, remedy), with the exit code of the command line; and checks.
 
 Bad input is an :class:`InputError`, a fault of the user's simulator a :class:`SimulatorError`, a fault of the disk a
 :class:`StorageError`, a computation that cannot be trusted a :class:`NumericalError`. Infeasibility is an answer, not
-an error: see :class:`saddleback.runs.solution.Status`.
+an error: see :class:`saddleback.runs.verdict.Status`.
+
+:func:`require` states any rule. The rules that come up everywhere have a check each, which returns what it has checked where
+that may have come as something else: :func:`whole`, :func:`at_least`, :func:`number`, :func:`positive`, :func:`flag` and
+:func:`one_of`.
 """
 
 from __future__ import annotations
 
 import difflib
 import functools
+import importlib
 import inspect
 import math
 import operator
 from collections.abc import Callable, Iterable
-from numbers import Real
-from typing import Any, ParamSpec, TypeVar
+from numbers import Integral, Real
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -56,6 +61,16 @@ class BudgetError(SaddlebackError):
     exit_code = 4
 
 
+class UnmetError(SaddlebackError):
+    """The answer is less than what was asked for with ``must=`` or ``solution.require()``."""
+
+    exit_code = 4
+
+    def __init__(self, message: str, exit_code: int):
+        self.exit_code = exit_code
+        super().__init__(message)
+
+
 class StorageError(SaddlebackError):
     """A file could not be read or written."""
 
@@ -72,6 +87,78 @@ def require(condition: bool, name: str, rule: str, value: Any, remedy: str) -> N
     """Raise :class:`InputError` unless ``condition`` holds."""
     if not condition:
         raise InputError(name, rule, value, remedy)
+
+
+def whole(name: str, value: Any, low: int) -> int:
+    """``value`` if it is an integer of ``low`` or more."""
+    good = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= low
+    require(good, name, f"must be a whole number of {low} or more", repr(value), "write it without a decimal point")
+    return int(value)
+
+
+def at_least(
+    name: str, value: int, low: int, high: int | None = None, remedy: str = "choose a whole number in that range"
+) -> None:
+    """Refuse unless low ≤ value ≤ high."""
+    top = "" if high is None else f" and at most {high}"
+    require(low <= value and (high is None or value <= high), name, f"must be at least {low}{top}", value, remedy)
+
+
+def number(
+    name: str,
+    value: float,
+    low: float,
+    high: float = math.inf,
+    *,
+    open_low: bool = False,
+    open_high: bool = False,
+    remedy: str = "choose a number in that range",
+) -> None:
+    """Refuse unless low ≤ value ≤ high, an open end excluded; NaN and infinity are refused too."""
+    above = low < value if open_low else low <= value
+    below = value < high if open_high else value <= high
+    left = "(" if open_low else "["
+    right = ", inf)" if math.isinf(high) else f", {high:g})" if open_high else f", {high:g}]"
+    require(above and below and -math.inf < value < math.inf, name, f"must lie in {left}{low:g}{right}", value, remedy)
+
+
+def discount(gamma: float) -> None:
+    """Refuse unless 0 ≤ γ < 1."""
+    number("gamma", gamma, 0, 1, open_high=True, remedy="set gamma = 1 - 1/H for a horizon of H steps")
+
+
+def positive(name: str, value: Any, remedy: str = "leave it out for the usual") -> float:
+    """``value`` if it is a finite number above zero."""
+    good = isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < math.inf
+    require(good, name, "must be a positive number", repr(value), remedy)
+    return float(value)
+
+
+def flag(name: str, value: Any) -> bool:
+    """``value`` if it is a truth value."""
+    require(isinstance(value, bool), name, "must be true or false", repr(value), "leave it out for the usual")
+    return bool(value)
+
+
+def one_of(name: str, value: Any, choices: Iterable[str], remedy: str = "pick one") -> str:
+    """``value`` if it is one of the words to choose from."""
+    words = list(choices)
+    require(isinstance(value, str) and value in words, name, f"must be {' or '.join(words)}", repr(value), remedy)
+    return str(value)
+
+
+def optional_package(module: str, extra: str, purpose: str) -> Any:
+    """A module that only ``purpose`` needs ("this solver"), or an error that names the extra to install."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        remedy = f'run: pip install "saddleback[{extra}]"'
+        raise InputError(module, f"must be installed for {purpose}", error, remedy) from error
+
+
+def gone(name: str, successor: str) -> NoReturn:
+    """Say where a public name of earlier versions went."""
+    raise InputError(name, "is no longer there", "a call of it", f"use {successor}")
 
 
 # ---- what a user wrote, checked on the way in ------------------------------------------------------------------------------

@@ -21,7 +21,9 @@ from saddleback.method.oracles import Dual, Evaluator, InteractiveSolver, Solver
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import Policy, TabularPolicy, as_table
 from saddleback.problem.spaces import Array, Features
-from saddleback.sampling.buffer import Buffer, collect, cut
+from saddleback.sampling.buffer import Buffer
+from saddleback.sampling.collect import collect
+from saddleback.sampling.counted_buffer import cut
 from saddleback.simulators.checks import Finding, run_checks
 from saddleback.simulators.generative_model import GenerativeModel, SampleFunction, Sampler, Stream
 from saddleback.simulators.table import Table

@@ -14,6 +14,8 @@ from report_runs import HOSTILE, Reported
 from saddleback.method.master_lp import solve_master
 from saddleback.solving.frontier import Frontier
 
+pytestmark = pytest.mark.check
+
 CLOSE = 1e-9
 VIEWS = [(DESKTOP, "light"), (DESKTOP, "dark"), (TELEPHONE, "light"), (TELEPHONE, "dark")]
 

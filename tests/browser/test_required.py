@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.check
+
 TEST = f"{Path(__file__).parent / 'test_report.py'}::test_controls"
 
 

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddleback import cli, solve, zoo
+from saddleback import cli, zoo
 from saddleback.errors import InputError, StorageError
 from saddleback.reports.listeners import BY_NAME, JSONLines, MLflow, TensorBoard, make
-from saddleback.reports.listeners.scalars import scalars
+from saddleback.reports.listeners.tensorboard import scalars
 from saddleback.runs.run_folder import load_run
-from saddleback.runs.solution import Solution
 from saddleback.solving.progress import LogLines
+from saddleback.solving.solution import Solution
+from spelled_out import solve
 
 
 def told(**options: Any) -> tuple[Solution, list[dict[str, Any]]]:
@@ -72,6 +73,7 @@ def test_an_accuracy_is_told_round_by_round() -> None:
     assert len(of("samples", events)) == len(rounds)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"feasibility": "strict"}, {"mode": "literal", "iterations": 20}])
 def test_callbacks_change_nothing(options: dict[str, Any], tmp_path: Path) -> None:
     instance = zoo.make("queue")

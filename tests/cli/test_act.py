@@ -18,8 +18,9 @@ from saddleback.instances.instance import Instance
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.episode import Episode
 from saddleback.problem.policies import GreedyPolicy, MixturePolicy, SoftmaxPolicy, TabularPolicy
-from saddleback.problem.policy_file import load_mixture, save_mixture
+from saddleback.problem.policy_file import load_mixture, save_policy
 from saddleback.problem.spaces import BoxStates
+from saddleback.runs.run_folder import load_policy
 from saddleback.simulators.generative_model import GenerativeModel
 
 
@@ -29,6 +30,7 @@ def answer(run: Call, *arguments: Any) -> Any:
     return json.loads(out)
 
 
+@pytest.mark.slow
 def test_the_same_episode_has_the_same_member_and_actions(run: Call, stored_runs: Path) -> None:
     mixture = load_mixture(stored_runs / "named" / "policy.npz")
     assert len(mixture.members) > 1
@@ -171,7 +173,7 @@ def bare_run(folder: Path, name: str, mixture: MixturePolicy, problem: CMDP) -> 
     }
     (run / "run.json").write_text(json.dumps(manifest))
     rewrite(run, "solution.json", {"status": "solved", "multipliers": [], "settings": {}, "value": 0.0})
-    save_mixture(mixture, problem, run / "policy.npz")
+    save_policy(mixture, problem, run / "policy.npz")
     rewrite(run, "policy.npz", (run / "policy.npz").read_bytes())
     return run
 
@@ -250,11 +252,11 @@ def test_features_that_have_changed_are_noticed(run: Call, box_run: Path, monkey
 def test_a_linear_file_alone_needs_the_features(run: Call, box_run: Path) -> None:
     code, _, err = run("act", box_run / "policy.npz", "--state", "0.5,0.5")
     assert code == 2 and "run folder" in err
-    loaded = MixturePolicy.load(box_run)
+    loaded = load_policy(box_run)
     with pytest.raises(Exception, match="`features` must be given to a linear policy in 6 dimensions"):
         loaded.predict(np.array([0.5, 0.5]), rng=np.random.default_rng(0))
     for source in (box_run, box_run / "policy.npz"):
-        whole = MixturePolicy.load(source, features=box().problem.features)
+        whole = load_policy(source, features=box().problem.features)
         np.testing.assert_array_equal(whole.members[0].probabilities(np.array([[0.9, 0.0]])), [[1.0, 0.0]])
 
 
@@ -278,9 +280,9 @@ def test_damaged_linear_files_are_refused(box_run: Path, changes: dict[str, Any]
 
 
 def test_save_and_load(tmp_path: Path, stored_runs: Path) -> None:
-    run = MixturePolicy.load(stored_runs / "named")
-    run.save(tmp_path / "p.npz", zoo.make("queue").problem)
-    back = MixturePolicy.load(tmp_path / "p.npz")
+    run = load_policy(stored_runs / "named")
+    save_policy(run, zoo.make("queue").problem, tmp_path / "p.npz")
+    back = load_policy(tmp_path / "p.npz")
     assert [m.key() for m in back.members] == [m.key() for m in run.members]
     action, state = back.predict(3, rng=np.random.default_rng(0))
     assert action.shape == (1,) and state is not None
@@ -294,12 +296,13 @@ def square() -> Instance:
     return Instance("square", problem, simulator, None, "a square of states", {})
 
 
+@pytest.mark.slow
 def test_from_solve_to_act_over_continuous_states(run: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run over a square of states: kept, applied without a simulator call, proved again, and the same from Python."""
     monkeypatch.setitem(zoo.BY_NAME, "square", square)
     code, _, err = run("solve", "square", "--samples", 40_000, "--seed", 2, "--out", tmp_path / "run")
     assert code in (0, 4), err
-    mixture = MixturePolicy.load(tmp_path / "run", features=square().problem.features)
+    mixture = load_policy(tmp_path / "run", features=square().problem.features)
     counted = square()
     monkeypatch.setitem(zoo.BY_NAME, "square", lambda: counted)
     for seed in range(4):

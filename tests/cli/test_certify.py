@@ -75,7 +75,7 @@ def test_exit_codes(run: Call, stored_runs: Path, from_table: Path) -> None:
     np.savez(file, weights=np.ones(1), probabilities=np.eye(3)[worst][None])
     rewrite(from_table, "policy.npz", file.getvalue())
     code, out, _ = run("certify", from_table, "--samples", 40_000, "--json")
-    assert (code, json.loads(out)["certificate"]["feasible"]) == (4, "refuted")
+    assert (code, json.loads(out)["certificate"]["feasible"]) == (6, "refuted")
 
 
 def test_an_infeasible_run_is_refuted_again(run: Call, stored_runs: Path) -> None:

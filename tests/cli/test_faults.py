@@ -126,7 +126,7 @@ def test_infeasible_adds_max_slack(run, tmp_path):
         (["solve", "x" * 300 + ".npz"], "npz"),
         (["solve", "garnet", "--samples", "many"], "samples"),
         (["solve", "garnet", "--feasibility", "maybe"], "feasibility"),
-        (["exact", "hard-instance", "--set", "dim=40"], "no table"),
+        (["exact", "hard-instance", "--set", "dim=40"], "`TARGET` must be a problem whose table is known"),
         (["frobnicate"], "frobnicate"),
         (["solve", "garnet", "--set", "states=1000000000"], "must give a table of at most 4 GiB"),
         (["solve", "garnet", "--set", "states=1" + 80 * "0"], "must give a table of at most 4 GiB"),
@@ -145,6 +145,7 @@ def test_bad_words(run, arguments, says):
     assert says in out + err
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("delay", [0.05, 6.0])
 def test_ctrl_c_exits_130_without_a_traceback(delay):
     """A real SIGINT, while the package loads and while it solves."""

@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 
 from saddleback.cli import solve as verb
-from saddleback.cli.drawing import Watched, _Failures
 from saddleback.errors import InputError
 from saddleback.instances.zoo import make
 from saddleback.sampling.blocks import Block, BlockSource, InOrder
+from saddleback.sampling.executors import Durable, Replayed
 from saddleback.sampling.fingerprint import CHECK_CALLS
 from saddleback.simulators.generative_model import GenerativeModel
 from saddleback.solving import progress
@@ -146,6 +146,7 @@ def test_a_request_that_was_mistyped_does_not_keep_the_right_one_out(run: Any, t
     assert answer(run, "sample", "queue", "--out", out, "--rounds", 2)["rounds"] == 2
 
 
+@pytest.mark.slow
 def test_every_question_to_stored_samples_has_a_certificate_of_its_own(run: Any, folders: Path, tmp_path: Path) -> None:
     """A threshold that is chosen in the light of the first certificate must not be judged by its samples."""
     ask = ["solve", "queue", "--from", folders / "seed0", "--certificate-samples", 20_000]
@@ -163,9 +164,10 @@ def test_every_question_to_stored_samples_has_a_certificate_of_its_own(run: Any,
     stored = json.loads((tmp_path / "run" / "run.json").read_text())
     assert stored["seed"] == first["certificate"]["seed"] and stored["request"]["seed"] == 0
     code, _, err = run(*ask, "--seed", -1)
-    assert code == 2 and "--seed" in err
+    assert code == 2 and "`seed` must not be negative" in err
 
 
+@pytest.mark.slow
 def test_too_few_samples_for_a_certificate_are_named(run: Any, tmp_path: Path) -> None:
     answer(run, "sample", "linear-quadratic", "--out", tmp_path / "s")
     code, _, err = run("solve", "linear-quadratic", "--from", tmp_path / "s", "--certificate-samples", 1)
@@ -174,7 +176,7 @@ def test_too_few_samples_for_a_certificate_are_named(run: Any, tmp_path: Path) -
     assert fault.name == "--certificate-samples"
 
 
-def test_what_is_drawn_again_is_compared_in_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_drawn_again_is_compared_in_little_memory(tmp_path: Path) -> None:
     """Of 6,400 blocks 64 are drawn again; no draw waits for it, and at most eight are asked for at a time."""
     instance, lots, alive = make("queue"), [], [0, 0]
 
@@ -191,23 +193,24 @@ def test_what_is_drawn_again_is_compared_in_little_memory(monkeypatch: pytest.Mo
     states, actions = instance.problem.pairs()
     blocks = BlockSource(instance.simulator, instance.problem, states, actions, 0)
     carrier = Noted()
-    watched = Watched(carrier, lambda *_: None, _Failures(), replay_with=carrier)
+    replayed = Replayed(carrier, Durable(tmp_path / "samples", {}, carrier))
     tasks = [Block(0, 10, number, 64) for number in range(6400)]
     before = instance.simulator.num_queries
-    for _ in watched.run(blocks.draw, tasks):
+    for _ in replayed.run(blocks.draw, tasks):
         pass
     assert lots == [6400, *[8] * 8] and alive[1] <= 8
-    assert watched.finding is None and watched.check_calls == CHECK_CALLS + 64 * 64
+    assert replayed.finding is None and replayed.check_calls == CHECK_CALLS + 64 * 64
     assert instance.simulator.num_queries - before == 6400 * 64  # checks are counted apart
 
     rng = np.random.default_rng(1)
     deaf = GenerativeModel(lambda s, a, _: instance.simulator.sample(s, a, rng).next_states, instance.problem.states)
     blocks = BlockSource(deaf, instance.problem, states, actions, 0)
-    for _ in watched.run(blocks.draw, tasks):
+    for _ in replayed.run(blocks.draw, tasks):
         pass
-    assert watched.finding is not None and "(0, 0, 10, 0)" in watched.finding and "64 blocks" in watched.finding
+    assert replayed.finding is not None and "(0, 0, 10, 0)" in replayed.finding and "64 blocks" in replayed.finding
 
 
+@pytest.mark.check
 def test_an_interrupt_says_how_to_go_on_and_the_result_is_the_same(tmp_path: Path) -> None:
     base = [sys.executable, "-m", "saddleback"]
     request = ["sample", "garnet", "--rounds", "40", "--json"]

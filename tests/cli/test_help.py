@@ -6,18 +6,22 @@ import contextlib
 import io
 import re
 import shlex
+import subprocess
+import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
 import typer
 from command_line import Call, quietly, words
 
+from import_graph import graph_of, modules_of
 from offenders import expect_none
 from saddleback import cli, zoo
-from saddleback.runs.solution import Status
+from saddleback.cli import verbs
 
 ROOT: Any = typer.main.get_command(cli.app)
-VERBS: dict[str, Any] = dict(ROOT.commands)
+VERBS: dict[str, Any] = {name: verbs.load(name) for name in verbs.VERBS}
 
 
 def options(command: Any) -> list[Any]:
@@ -40,11 +44,49 @@ def test_the_front_page(run: Call) -> None:
     text = words(re.sub("[│╭╰─╮╯]", " ", out))
     for verb in VERBS:
         assert re.search(rf"\b{verb}\b", out), verb
-    for said in ("Exit codes: 0 solved", "130 interrupted", "discounted totals", "stdout", "saddleback solve wireless"):
-        assert said in text, said
-    codes = {int(n) for n in re.findall(r"(?<=[:,] )(\d+) [a-z]", text[text.index("Exit codes") :])}
-    assert codes == {0, 1, 2, 3, 4, 5, 130} >= {s.exit_code for s in Status}
+    for said in (*verbs.NOTES, *verbs.OPTIONS.values(), *(verb.summary for verb in verbs.VERBS.values())):
+        assert words(said) in text, said
     assert run()[1].split() == out.split()  # nothing at all is a question too
+
+
+def test_the_front_page_says_what_the_verbs_say() -> None:
+    """Its sentences stand in a table of their own, because no verb is imported for it."""
+    assert {name: verb.summary for name, verb in verbs.VERBS.items()} == {v: VERBS[v].help for v in VERBS}
+    assert {p.opts[0]: p.help for p in ROOT.params} | {"--help": "Show this message and exit."} == verbs.OPTIONS
+    assert ROOT.get_command(None, "no-such-verb") is None and ROOT.list_commands(None) == list(VERBS)
+
+
+LOADED = """
+import sys, saddleback.cli as cli
+try:
+    cli.main(sys.argv[1:])
+except SystemExit as ended:
+    assert not ended.code, ended.code
+print("\\nloaded", *sys.modules)
+"""
+
+
+def loaded_by(*arguments: str) -> set[str]:
+    done = subprocess.run([sys.executable, "-c", LOADED, *arguments], capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split()[1:])
+
+
+def test_only_the_verb_that_is_called_is_imported() -> None:
+    front = loaded_by("--help")
+    assert front & {"numpy", "scipy", "markdown_it", "saddleback.solving", "typer.rich_utils"} == set()
+    assert [name for name in front if name.startswith("saddleback.cli.")] == ["saddleback.cli.verbs"]
+    exact = loaded_by("exact", "wireless")
+    assert {f"saddleback.cli.{verb}" for verb in VERBS} & exact == {"saddleback.cli.exact"}
+    stations = {name.split(".")[1] for name in exact if name.startswith("saddleback.")}
+    assert stations & {"solving", "certificates", "method", "sampling", "designs", "theory"} == set()
+
+
+def test_the_library_never_calls_up_into_the_command_line() -> None:
+    modules = modules_of(Path(cli.__file__).parents[1])
+    graph = graph_of(modules)
+    assert "cli.solve" in graph and len(graph) > 100
+    up = {m: [t for t in targets if t.split(".")[0] == "cli"] for m, targets in graph.items()}
+    assert [m for m, targets in up.items() if targets and m.split(".")[0] != "cli"] == ["__main__"]
 
 
 def faults_of_help(verb: str, command: Any, out: str) -> list[str]:
@@ -180,7 +222,8 @@ SAME_EVERYWHERE = (
 
 def faults_of_name(name: str, found: dict[str, Any], pages: dict[str, str]) -> list[str]:
     """Verbs that differ in the kind of an option, or in its text where that has to be one."""
-    kinds = {verb: re.search(rf"{name} +<([\w\[\]]+)>", pages[verb])[1] for verb in found}  # type: ignore[index]
+    kind = re.compile(rf"{name} +(<[\w\[\]]+>|[A-Z]{{4,}}\b)?")  # <int>; in Typer 0.15 INTEGER, and nothing for a flag
+    kinds = {verb: kind.search(pages[verb])[1] for verb in found}  # type: ignore[index]
     wrong = [f"{name} is of several kinds: {kinds}"] * (len(set(kinds.values())) != 1)
     if name in ("--set", "--json", "--workers", "--executor", "--timeout", "--callback"):
         texts = {verb: option.help for verb, option in found.items()}

@@ -4,11 +4,14 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from helpers import random_table
 from saddleback import __version__, zoo
-from saddleback.exact import solve_exactly
+from saddleback.exact import mixture_values, solve_exactly
+from saddleback.problem.policies import MixturePolicy, TabularPolicy
+from saddleback.runs.truth import truth_of
 
 
 def test_zoo_lists_every_problem(run):
@@ -48,12 +51,26 @@ def test_exact_text(run):
     assert "optimal value" in out
 
 
+def test_the_truth_about_a_policy():
+    instance = zoo.make("garnet")
+    lazy = TabularPolicy.deterministic(np.zeros(instance.table.num_states, dtype=int), instance.table.num_actions)
+    mixture = MixturePolicy((lazy,), np.ones(1))
+    found = truth_of(instance, mixture)
+    assert [found["value"], *found["constraints"]] == mixture_values(instance.table, mixture).tolist()
+    assert found["optimum"]["value"] == pytest.approx(7.69697529672, abs=1e-5)
+    assert found["optimum"]["constraints"] == solve_exactly(instance.table).constraint_values.tolist()
+    assert set(truth_of(instance, None)) == {"optimum"}
+    assert truth_of(zoo.make("hard-instance", dim=40), mixture) is None
+
+
+@pytest.mark.slow
 def test_installed_command_and_module():
     for command in ([sys.executable, "-m", "saddleback"],):
         done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
         assert done.stdout.strip() == __version__
 
 
+@pytest.mark.slow
 def test_the_frontier_gets_a_band_on_request(run):
     calls = ["--points", "4", "--samples", "40000", "--certificate-samples", "200000"]
     code, out, _ = run("frontier", "garnet", *calls, "--json")

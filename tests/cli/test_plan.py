@@ -58,6 +58,7 @@ def test_plan_text_reads_well(run: Call) -> None:
     assert all(len(line) <= 80 for line in out.splitlines())
 
 
+@pytest.mark.slow
 def test_what_nobody_can_afford(run: Call) -> None:
     code, out, _ = run("plan", "queue", "--epsilon", "1e-4")
     assert code == 4

@@ -31,6 +31,15 @@ def test_certify(stored: tuple[Path, Path], run: Call) -> None:
     assert code == 2 and "must be unchanged since the run was made" in words(err)
 
 
+def test_report(stored: tuple[Path, Path], run: Call) -> None:
+    path, place = stored
+    code, _, err = run("report", place)
+    assert code == 2 and "--problem` must be given" in words(err)
+    assert run("report", place, "--problem", path)[0] == 0
+    assert "<!doctype html>" in place.with_suffix(".html").read_text()
+
+
+@pytest.mark.check
 @pytest.mark.parametrize(("verb", "options"), [("solve", SOLVE), ("sample", ["--rounds", 1])])
 def test_resume(verb: str, options: list[Any], run: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run whose simulator failed is taken up, from wherever the user stands, and ends as an unbroken one."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import quietly
+from command_line import quietly, words
 
 from saddleback.runs import work_folder
 from saddleback.sampling.fingerprint import CHECK_CALLS
@@ -73,6 +73,7 @@ def kill_until_done(place: Path, kills: int, seconds: float, seed: int) -> int:
     return killed
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("seed", range(3))
 def test_killed_runs_end_as_unbroken_ones(seed: int, unbroken: tuple[Path, float], tmp_path: Path) -> None:
     place, seconds = unbroken
@@ -94,6 +95,7 @@ def test_two_hundred_kills(unbroken: tuple[Path, float], tmp_path: Path) -> None
     print(f"{killed} kills in {trial} runs, every one ended with the bytes of the unbroken run")
 
 
+@pytest.mark.check
 def test_any_number_of_workers_gives_the_same_samples(run: Any, tmp_path: Path) -> None:
     hashes = set()
     for workers in (1, 2, 3):
@@ -124,7 +126,7 @@ def test_what_cannot_be_resumed_is_refused(run: Any, tmp_path: Path) -> None:
     out = tmp_path / "run"
     assert run("solve", "queue", "--samples", 20_000, "--out", out)[0] == 0
     code, _, err = run("resume", out)
-    assert code == 0 and "nothing to resume" in err
+    assert code == 0 and "nothing to resume" in words(err)
     code, _, err = run("sample", "wireless", "--out", tmp_path / "two", "--executor", "magic", "--workers", 2)
     assert code == 2 and "magic" in err
     (tmp_path / "three.work").mkdir()
@@ -132,6 +134,7 @@ def test_what_cannot_be_resumed_is_refused(run: Any, tmp_path: Path) -> None:
     assert run("resume", tmp_path / "three")[0] == 2
 
 
+@pytest.mark.slow
 def test_another_request_is_not_mixed_with_one_under_way(run: Any, tmp_path: Path) -> None:
     process = child(*SOLVE, "--out", tmp_path / "run")
     while not (tmp_path / "run.work" / "request.json").is_file():
@@ -194,6 +197,7 @@ def solve_and_cut(place: Path, monkeypatch: pytest.MonkeyPatch, step: int, *more
     return False
 
 
+@pytest.mark.slow
 def test_a_run_that_is_cut_while_it_is_put_away_is_not_paid_for_again(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: list[int]
 ) -> None:
@@ -222,6 +226,7 @@ def test_a_run_that_was_to_replace_another_is_not_taken_for_it(run: Any, tmp_pat
     assert json.loads((place / "run.json").read_text())["request"] == {**request, **parts}
 
 
+@pytest.mark.slow
 def test_a_run_from_samples_goes_on_with_those_samples_only(run: Any, tmp_path: Path) -> None:
     samples, place = tmp_path / "samples", tmp_path / "run"
     assert run("sample", "queue", "--out", samples)[0] == 0
@@ -244,4 +249,4 @@ def test_an_empty_work_folder_keeps_no_one_out(run: Any, tmp_path: Path) -> None
     assert run("solve", "queue", "--samples", 20_000, "--out", tmp_path / "run")[0] == 0
     (tmp_path / "run.work").mkdir()  # a kill after it had gone
     code, _, err = run("resume", tmp_path / "run")
-    assert code == 0 and "nothing to resume" in err and not (tmp_path / "run.work").exists()
+    assert code == 0 and "nothing to resume" in words(err) and not (tmp_path / "run.work").exists()

@@ -10,7 +10,7 @@ import pytest
 from command_line import read, words
 
 from helpers import random_table
-from saddleback import load_mixture, save_table, zoo
+from saddleback import load_policy, save_table, zoo
 from saddleback.cli import solve as solve_verb
 from saddleback.runs.targets import load_target
 
@@ -124,9 +124,10 @@ def test_a_run_folder_holds_the_run(run, tmp_path, table_file):
     assert manifest["target"] == {"name": str(table_file), "settings": []}
     assert manifest["seed"] == 3
     assert (tmp_path / "run" / "problem.npz").read_bytes() == table_file.read_bytes()
-    assert len(load_mixture(tmp_path / "run" / "policy.npz").weights) == len(answer["policy"])
+    assert len(load_policy(tmp_path / "run" / "policy.npz").weights) == len(answer["policy"])
 
 
+@pytest.mark.check
 def test_a_disk_that_fails_ends_the_run_and_damages_nothing(tmp_path):
     """Files may not grow beyond a kilobyte, so samples cannot be kept: exit code 5, one message, no half-written run.
 
@@ -164,6 +165,7 @@ def test_policy_file_can_be_checked_by_anyone(run, tmp_path):
     assert value == pytest.approx(answer["exact"]["value"], abs=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["ls-mdvi", "ls-mdvi-burn-in", "mirror-descent", "gss", "gss-stopping"])
 def test_every_linear_solver_by_name(run, solver):
     grid = ["--resolution", "20"] if solver == "gss-stopping" else []
@@ -182,7 +184,7 @@ def test_every_linear_solver_by_name(run, solver):
         "--mode",
         "literal",
     )
-    assert code in (0, 4), err
+    assert code in (0, 4, 6), err  # so few iterations may leave a policy that its own proof refutes
     assert json.loads(out)["settings"]["solver"] == solver
 
 
@@ -192,7 +194,7 @@ def test_every_tabular_solver_by_name(run, solver):
     code, out, err = run(
         "solve", *target, "--samples", 40_000, "--iterations", 30, "--solver", solver, "--json", "--mode", "literal"
     )
-    assert code in (0, 4), err
+    assert code in (0, 4, 6), err  # so few iterations may leave a policy that its own proof refutes
     assert json.loads(out)["settings"]["solver"] == solver
 
 
@@ -200,7 +202,7 @@ def test_every_tabular_solver_by_name(run, solver):
 def test_every_design_by_name(run, design):
     target = ["random-linear", "--set", "states=20", "--set", "gamma=0.6"]
     code, out, err = run("solve", *target, *QUICK, "--design", design, "--json")
-    assert code in (0, 4), err
+    assert code in (0, 4, 6), err  # so few iterations may leave a policy that its own proof refutes
     assert json.loads(out)["settings"]["design"] == design
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.check
+
 pexpect = pytest.importorskip("pexpect", reason="a test tool: pip install 'saddleback[test]'")
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")

@@ -12,8 +12,9 @@ from saddleback.exact import best_policy, policy_values, solve_exactly
 from saddleback.method.duals import ColumnGeneration, ProjectedDescent
 from saddleback.method.framework import Oracle, run
 from saddleback.method.master_lp import matrix_game, solve_master, upper_bound
+from saddleback.runs.settings import Method
 from saddleback.simulators.table import Table
-from saddleback.solving.prepare import Choices, prepare
+from saddleback.solving.prepare import prepare
 from saddleback.theory import column_guarantee, column_target
 
 
@@ -152,7 +153,7 @@ def test_matrix_game_of_matching_pennies():
 def test_equals_a_long_subgradient_run(name):
     """Same buffers: 2·10⁴ literal iterations approach what column generation finds at once (property 18)."""
     instance = zoo.make(name, **({"states": 40} if name == "random-linear" else {}))
-    parts = prepare(instance.problem, instance.simulator, 100_000, 1, Choices(resolution=400))
+    parts = prepare(instance.problem, instance.simulator, 100_000, 1, Method(resolution=400))
     b, H = instance.problem.thresholds, instance.problem.horizon
     columns = run(parts.oracle, ColumnGeneration(b, 1e-7))
     K, U = 20_000, 20.0
@@ -166,7 +167,7 @@ def test_equals_a_long_subgradient_run(name):
 def realised(instance, seed, samples, m):
     """One default run with f_m and f_e computed from the true table, against the guarantee of column generation."""
     problem, table = instance.problem, instance.table
-    parts = prepare(problem, instance.simulator, samples, seed, Choices())
+    parts = prepare(problem, instance.simulator, samples, seed, Method())
     tau, b = 1e-6 * problem.horizon, problem.thresholds
     outcome = run(parts.oracle, ColumnGeneration(b, tau))
     truth = {id(p): problem.unit_values_of(policy_values(table, p)) for p, _ in parts.oracle.columns}
@@ -203,6 +204,7 @@ def check_realised(m, seeds, most_calls):
     assert worst[0] <= most_calls
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("m", "most_calls"), [(1, 15), (4, 40)])
 def test_calls_and_guarantee_with_realised_errors(m, most_calls):
     check_realised(m, range(8), most_calls)

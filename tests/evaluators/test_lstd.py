@@ -123,7 +123,8 @@ def test_burn_in_removes_most_of_the_bias():
 
 @pytest.mark.parametrize("allocation", ["equal", "uneven"])
 def test_uneven_counts(allocation):
-    from saddleback.sampling.buffer import collect, cut
+    from saddleback.sampling.collect import collect
+    from saddleback.sampling.counted_buffer import cut
 
     table = random_table(7, d=4)
     problem = table.problem()

@@ -105,6 +105,7 @@ def test_one_hot_equals_tabular(seed):
     np.testing.assert_allclose(ours.high, theirs.high, atol=1e-8)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("kind", ["linear", "tabular"])
 def test_interval_covers(kind):
     """Measured 99 % limits on a fresh buffer: of 300 buffers at most 24 may miss (chance 1e-6 at p = .03, printed seeds).

@@ -190,6 +190,7 @@ def at_unit_threshold(table: Table, b: float) -> Table:
     return dataclasses.replace(table, thresholds=np.array([b * problem.scale[1] + problem.base[1] * problem.horizon]))
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=25)
 @given(
     seed=st.integers(0, 10**6),

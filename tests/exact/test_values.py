@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exact.random_tables import random_policy, random_table
-from saddleback.errors import InputError, NumericalError
+from saddleback.errors import InputError
 from saddleback.exact import best_policy, mixture_values, occupancy, policy_values, state_values, to_stationary
-from saddleback.exact import values as values_module
 from saddleback.problem.policies import MixturePolicy, TabularPolicy
 from saddleback.simulators.table import Table
 
@@ -187,17 +186,3 @@ def test_a_policy_of_another_size_is_refused() -> None:
         policy_values(detour(), TabularPolicy.deterministic(np.zeros(4, dtype=int), 3))
     with pytest.raises(InputError, match=r"`mixing` must have shape \(2,\)"):
         best_policy(detour(), np.ones(3))
-
-
-def test_an_inaccurate_solve_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Wrong:
-        def __init__(self, *_: object, **__: object) -> None: ...
-
-        def solve(self, right: np.ndarray, _: str = "N") -> np.ndarray:
-            return right + 1e-6
-
-    monkeypatch.setattr(values_module, "splu", Wrong)
-    with pytest.raises(NumericalError, match="Bellman equation"):
-        policy_values(detour(), both_ways().members[0])
-    with pytest.raises(NumericalError, match="flow equation"):
-        occupancy(detour(), both_ways().members[0])

@@ -26,7 +26,7 @@ from saddleback.designs.design import full_design
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import BoxStates, FiniteStates
 from saddleback.sampling.blocks import BlockSource, blocks_for
-from saddleback.sampling.buffer import Samples, collect
+from saddleback.sampling.collect import Samples, collect
 from saddleback.simulators.generative_model import GenerativeModel
 
 S, A = 6, 3

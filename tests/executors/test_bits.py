@@ -22,12 +22,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddleback import cli, solve, zoo
+from saddleback import cli, zoo
 from saddleback.problem.policy_file import load_mixture
 from saddleback.sampling.executors import make
 from saddleback.simulators.generative_model import Draw
+from spelled_out import solve
 
-pytestmark = pytest.mark.xdist_group("ray")
+pytestmark = [pytest.mark.check, pytest.mark.xdist_group("ray")]
 STUDY = pytest.mark.study
 
 
@@ -118,7 +119,7 @@ class PerWorker(Shuffled):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_shuffled_completion(serial, seed, tmp_path, monkeypatch):
     shuffled = Shuffled(seed)
-    monkeypatch.setattr("saddleback.cli.drawing.make", lambda *_, **__: shuffled)
+    monkeypatch.setattr("saddleback.sampling.executors.make", lambda *_, **__: shuffled)
     assert sampled(tmp_path / "s", "--workers", 2)["sha256"] == serial
     assert shuffled.moved > 50, "most blocks came at another time than they were asked for"
 
@@ -126,7 +127,7 @@ def test_shuffled_completion(serial, seed, tmp_path, monkeypatch):
 def test_one_stream_a_worker_would_give_other_bits(serial, tmp_path, monkeypatch):
     hashes = {serial}
     for workers in (1, 2, 3, 7):
-        monkeypatch.setattr("saddleback.cli.drawing.make", lambda *_, workers=workers, **__: PerWorker(workers))
+        monkeypatch.setattr("saddleback.sampling.executors.make", lambda *_, workers=workers, **__: PerWorker(workers))
         hashes.add(sampled(tmp_path / f"s{workers}", "--workers", 2)["sha256"])
     assert len(hashes) == 5
 

@@ -14,6 +14,8 @@ from pathlib import Path
 import faulty_simulators as faulty
 import pytest
 
+pytestmark = pytest.mark.check
+
 SCRIPT = """
     import os, sys, time
     import numpy as np

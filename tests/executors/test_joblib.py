@@ -25,6 +25,7 @@ def two():
 # ---- the same samples ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2, 3, 7])
 def test_samples_do_not_depend_on_the_workers(workers):
     """In every order of completion; pairs with several blocks, and observed signals."""
@@ -63,6 +64,7 @@ def test_many_quick_tasks_go_out_in_lots(two):
 # ---- what is sent ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_function_goes_to_each_worker_once(tmp_path):
     simulator = faulty.CountsLoads(tmp_path)
     with Joblib(2) as executor:
@@ -74,6 +76,7 @@ def test_the_function_goes_to_each_worker_once(tmp_path):
     assert set(used) <= set(loads)
 
 
+@pytest.mark.slow
 def test_a_factory_makes_the_simulator_once_in_each_worker(tmp_path):
     with Joblib(2, factory=faulty.Makes(tmp_path)) as executor:
         assert faulty.collected(None, executor) == faulty.collected(faulty.uniform, None)
@@ -82,6 +85,7 @@ def test_a_factory_makes_the_simulator_once_in_each_worker(tmp_path):
     assert 1 <= len(made) == len(set(made)) <= 2
 
 
+@pytest.mark.slow
 def test_what_cannot_be_sent_or_loaded(two, tmp_path):
     source = faulty.source(faulty.Unsendable())
     with pytest.raises(InputError, match=r"can be sent to another process.*lock.*factory"):
@@ -140,6 +144,7 @@ def test_results_under_way_are_handed_on_before_the_fault_is_raised(two, tmp_pat
     assert isinstance(error, SimulatorError) and error.state == 0
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("how", "name"), [("segfault", "SIGSEGV"), ("kill", "SIGKILL"), ("exit", "exit code 3")])
 def test_a_deadly_pair_is_tried_twice_and_named(how, name, tmp_path):
     seen = []
@@ -158,6 +163,7 @@ def test_a_deadly_pair_is_tried_twice_and_named(how, name, tmp_path):
     assert seen[-1] == (len(results), 20 * len(results), 2)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("how", ["segfault", "kill"])
 def test_one_death_changes_nothing(how, tmp_path):
     with Joblib(2) as executor:
@@ -166,6 +172,7 @@ def test_one_death_changes_nothing(how, tmp_path):
     assert len(faulty.lines(tmp_path, "keys")) == 2
 
 
+@pytest.mark.check
 def test_retries_are_an_option(tmp_path):
     with Joblib(1, retries=0) as executor:
         _, error = faulty.drawn(executor, faulty.source(faulty.Deadly("kill", tmp_path)).draw, faulty.blocks(pairs=8))
@@ -176,6 +183,7 @@ def test_retries_are_an_option(tmp_path):
     assert found == faulty.collected(faulty.uniform, None)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("executor", [Joblib(2, timeout=1.0), Serial(timeout=1.0)], ids=["joblib", "serial"])
 def test_a_hanging_call_is_ended_and_named(executor, tmp_path):
     """With all it has started; the quick blocks before it were handed on."""
@@ -193,6 +201,7 @@ def test_a_hanging_call_is_ended_and_named(executor, tmp_path):
         assert len(again) == 18, "the executor is as good as new"
 
 
+@pytest.mark.check
 def test_a_timeout_is_for_the_simulator_not_for_the_reader(tmp_path):
     """The other worker finishes while the first result is looked at, and is heard only afterwards."""
     source = faulty.source(faulty.Slow(0.3, tmp_path))
@@ -204,6 +213,7 @@ def test_a_timeout_is_for_the_simulator_not_for_the_reader(tmp_path):
 # ---- the end ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.check
 def test_an_abandoned_run_ends_its_workers(tmp_path):
     source = faulty.source(faulty.Slow(0.05, tmp_path))
     executor = Joblib(2)
@@ -222,6 +232,7 @@ def test_nothing_to_do(two):
     assert list(two.run(abs, [])) == []
 
 
+@pytest.mark.slow
 def test_progress():
     seen = []
     with Joblib(2, progress=lambda *now: seen.append(now)) as executor:
@@ -229,6 +240,7 @@ def test_progress():
     assert seen == [(i, 20 * i, 0) for i in range(1, 19)]
 
 
+@pytest.mark.slow
 def test_rollouts_can_be_drawn_elsewhere_too(two):
     """Another source than blocks of pairs: the same tapes, the same meter, and its own errors."""
     problem = faulty.problem()

@@ -19,7 +19,7 @@ ray = pytest.importorskip("ray", reason="Ray is an extra: pip install 'saddlebac
 STORE = 80 * 1024 * 1024
 
 
-pytestmark = pytest.mark.xdist_group("ray")
+pytestmark = [pytest.mark.check, pytest.mark.xdist_group("ray")]
 
 
 @pytest.fixture(scope="module")

@@ -13,16 +13,16 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from saddleback.errors import InputError, SaddlebackError
 from saddleback.method.evaluators import LSPE, LSTD
 from saddleback.method.solvers import LSMDVI, MirrorDescent, PlugIn
+from saddleback.runs.settings import Method
 from saddleback.sampling.blocks import BlockSource, blocks_for
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.sampling.streamed_buffer import ray_buffer, streamed_buffer
 from saddleback.sampling.value_functions import MaxDifference
-from saddleback.solving.choices import Choices
 from saddleback.solving.prepare_from_store import OnRay, prepare_from
 from streamed_runs import SEED, QuickDisk, fill, square
 
 ray = pytest.importorskip("ray", reason="Ray is an extra: pip install 'saddleback[ray]'")
-pytestmark = pytest.mark.xdist_group("ray")
+pytestmark = [pytest.mark.check, pytest.mark.xdist_group("ray")]
 
 COUNTS = np.array([4600 if x % 5 == 0 else 330 + 7 * x for x in range(27)])
 LIMITS = {"memory": 1_200_000, "num_lots": 5}  # 555 rows a window: products too small for BLAS to share among threads
@@ -163,7 +163,7 @@ def test_oracles_from_a_store_on_ray(made, cluster):
         def design(self, problem):
             return design
 
-    choices = Choices(design=Given())
+    choices = Method(design=Given())
     sigma, found = np.array([0.4, 0.6]), []
     for kind in ("streamed", OnRay(actors=2)):
         parts = prepare_from(problem, store, choices, buffer=kind)

@@ -19,18 +19,18 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from saddleback.errors import SaddlebackError
 from saddleback.method.solvers import LSMDVI
+from saddleback.runs.settings import Method
 from saddleback.sampling.blocks import BlockSource, blocks_for
 from saddleback.sampling.executors import Ray
 from saddleback.sampling.executors.durable import Durable
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.sampling.streamed_buffer import ray_buffer, streamed_buffer
 from saddleback.simulators.generative_model import GenerativeModel
-from saddleback.solving.choices import Choices
 from saddleback.solving.prepare_from_store import OnRay, prepare_from
 from streamed_runs import SEED, square
 
 ray = pytest.importorskip("ray", reason="Ray is an extra: pip install 'saddleback[ray]'")
-pytestmark = pytest.mark.xdist_group("ray")
+pytestmark = [pytest.mark.check, pytest.mark.xdist_group("ray")]
 
 STORE = 80 << 20
 SPREAD = {"scheduling_strategy": "SPREAD"}
@@ -112,7 +112,7 @@ def test_samples_and_solutions_are_those_of_one_process(cluster, second, tmp_pat
     found = []
     with SampleStore.open(folder, writable=False) as store:
         for kind in ("streamed", OnRay(actors=2)):
-            parts = prepare_from(problem, store, Choices(design=Given()), buffer=kind)
+            parts = prepare_from(problem, store, Method(design=Given()), buffer=kind)
             policy, values = parts.oracle(MIXING[0])
             found.append((policy.theta.tobytes(), values.tobytes(), np.array(parts.interval(policy, 0.95)).tobytes()))
             if kind != "streamed":

@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 
 from helpers import random_table
-from saddleback import GenerativeModel, InputError, Table, save_table, solve
+from saddleback import GenerativeModel, InputError, Table, save_table
 from saddleback.errors import StorageError
 from saddleback.files.disk import Disk
 from saddleback.runs.work_folder import begin_work
 from saddleback.sampling import fingerprint
 from saddleback.sampling.executors.durable import Durable
 from saddleback.sampling.fingerprint import fingerprint_of
+from spelled_out import solve
 
 SAMPLES = {"samples": 3_000, "seed": 3}
 
@@ -47,6 +48,7 @@ def command(*arguments: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
 
 
+@pytest.mark.check
 def test_a_full_disk_keeps_what_was_there_and_the_run_goes_on(tmp_path: Path) -> None:
     """A real one. The run stops with one message; with room again it ends with the bits of an undisturbed one."""
     asked = ["solve", "random-linear", "--samples", "600000", "--json"]
@@ -134,6 +136,7 @@ def test_a_run_is_not_continued_with_another_problem(tmp_path: Path, monkeypatch
     assert again.to_json() == want.to_json() and executor.num_read > 0, "the same one is continued"
 
 
+@pytest.mark.slow
 def test_a_run_is_not_continued_with_another_seed(tmp_path: Path) -> None:
     """A request under way with another seed is refused, and samples of another seed are never taken for this one's."""
     table = random_table(1)

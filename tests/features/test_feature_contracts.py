@@ -6,6 +6,7 @@ import pytest
 from saddleback import testing
 from saddleback.features import (
     FeatureFunction,
+    FeatureMap,
     Frame,
     Joined,
     PerAction,
@@ -23,7 +24,7 @@ from saddleback.problem.spaces import BoxStates, Features, FiniteStates
 
 BOX = BoxStates([-1.2, -0.07], [0.6, 0.07])
 IN_BOX = np.random.default_rng(0).uniform(BOX.low, BOX.high, (60, 2))
-OF_COORDINATES = ["cells", "tiles", "radial-basis", "fourier", "polynomial", "random-fourier"]
+OF_COORDINATES = ["cells", "tiles", "multilinear", "radial-basis", "fourier", "polynomial", "random-fourier"]
 IN_CODE = ["matrix", "function"]
 
 
@@ -83,6 +84,17 @@ def test_no_states_are_no_rows():
         features, none = make(name, BOX, 3), np.empty((0, 2))
         assert features.at(none, np.empty(0, dtype=np.int64)).shape == (0, features.dim)
         assert features.maximum(none, np.ones((features.dim, 2))).shape == (0, 2)
+
+
+def test_rows_are_enough_for_a_map_of_ones_own():
+    class Products(FeatureMap):
+        dim, num_actions = 2, 3
+
+        def at(self, states, actions):
+            return states * actions[:, None]
+
+    testing.check_features(Products(), IN_BOX)
+    assert isinstance(Products(), Features) and not Products().direct
 
 
 def test_the_contract_can_fail():

@@ -20,7 +20,7 @@ def test_the_table_names_every_map_and_setting():
 
 def test_the_table_says_whether_a_constant_is_in_the_span():
     box = BoxStates([0.0], [1.0])
-    for name in ("cells", "tiles", "fourier", "polynomial", "radial-basis"):
+    for name in ("cells", "tiles", "multilinear", "fourier", "polynomial", "radial-basis"):
         assert make(name, box, 1, constant=False).constant
     assert not make("random-fourier", box, 1, constant=False).constant
     assert not make("radial-basis", box, 1, constant=False, normalised=False).constant

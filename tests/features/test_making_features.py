@@ -15,6 +15,8 @@ BOX, TEN = BoxStates([0.0, 0.0], [1.0, 1.0]), FiniteStates(10)
     [
         ("cells", {"cells": [3, 4]}, 2 * 12),
         ("tiles", {"tiles": 3, "tilings": 2}, 2 * (9 + 16)),
+        ("multilinear", {"knots": [3, 5]}, 2 * 15),
+        ("multilinear", {"knots": [[0, 0.2, 1], [0, 1]]}, 2 * 6),
         ("radial-basis", {"grid": [3, 5]}, 2 * 15),
         ("radial-basis", {"grid": 3, "normalised": False}, 2 * 10),
         ("radial-basis", {"centres": [[0, 0], [1, 1], [0.5, 0.5]], "bandwidth": 0.4}, 2 * 3),
@@ -82,6 +84,36 @@ def test_places():
 def test_mistakes_are_named(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_a_map_of_another_package_is_made_by_its_name(tmp_path, monkeypatch):
+    (tmp_path / "hats-1.0.dist-info").mkdir()
+    (tmp_path / "hats-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: hats\nVersion: 1.0\n")
+    (tmp_path / "hats-1.0.dist-info" / "entry_points.txt").write_text(
+        "[saddleback.features]\nhats = hats:Hats\ntorn = hats:Torn\n"
+    )
+    (tmp_path / "hats.py").write_text(HATS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    features = make("hats", BOX, 2, height=3.0)
+    assert settings_of("hats")[:2] == ("height", "low") and features.dim == 2 * 3  # a constant is added
+    assert np.array_equal(features.at(np.array([[0.5, 1.0]]), np.array([1])), [[0, 0, 0, 1.5, 3, 1]])
+    with pytest.raises(InputError, match=r"`hat` must be a setting of hats, got 1; hats takes height, low"):
+        make("hats", BOX, 2, hat=1)
+    with pytest.raises(InputError, match="`torn` must load from the package hats, got AttributeError"):
+        make("torn", BOX, 2)
+    assert make("tiles", BOX, 2).dim > 0
+
+
+HATS = """
+from saddleback.features import StateMap
+
+class Hats(StateMap):
+    dim, constant = 2, False
+    def __init__(self, box, height=1.0):
+        self.box, self.height = box, height
+    def at(self, states):
+        return self.height * self.box.unit(states)
+"""
 
 
 def test_stacks():

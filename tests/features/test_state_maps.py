@@ -14,6 +14,7 @@ from saddleback.features import (
     Cells,
     Fourier,
     Frame,
+    MultilinearInterpolation,
     PerAction,
     Polynomial,
     RadialBasis,
@@ -23,7 +24,7 @@ from saddleback.features import (
     Tiles,
     examine,
 )
-from saddleback.features.multi_indices import count, multi_indices
+from saddleback.features.polynomial import count, multi_indices
 from saddleback.problem.spaces import BoxStates, FiniteStates
 
 LINE, SQUARE = BoxStates([0.0], [4.0]), BoxStates([-1.0, 0.0], [1.0, 10.0])
@@ -92,6 +93,24 @@ def test_tilings_have_one_tile_each_and_use_all(tiles, tilings):
         assert rows.any(axis=0).all()
     theta = np.random.default_rng(1).random((psi.dim, 3))
     assert np.allclose(psi.product(states, theta), rows @ theta, rtol=1e-13, atol=0)
+
+
+def test_interpolation_by_hand():
+    psi = MultilinearInterpolation(SQUARE, [[-1, 0, 1], [0, 4, 10]])  # knots of x at −1, 0, 1 and of y at 0, 4, 10
+    rows = psi.at(np.array([[0.0, 4.0], [-0.25, 1.0], [1.0, 7.0], [5.0, -5.0]]))
+    expected = np.zeros((4, 9))
+    expected[0, 4] = 1
+    expected[1, [0, 1, 3, 4]] = 0.25 * 0.75, 0.25 * 0.25, 0.75 * 0.75, 0.75 * 0.25
+    expected[2, [7, 8]] = 0.5
+    expected[3, 6] = 1  # beyond the edge: on the edge
+    assert np.allclose(rows, expected, rtol=0, atol=1e-15)
+    assert np.array_equal(psi.at(psi.points()), np.eye(9))
+    even = MultilinearInterpolation(SQUARE, [3, 2])
+    assert [x.tolist() for x in even.knots] == [[-1, 0, 1], [0, 10]]
+    held, theta = psi.held(POINTS), np.random.default_rng(3).standard_normal((9, 4))
+    for some in (np.arange(len(POINTS)), np.array([4, 0, 4]), np.arange(0)):
+        assert np.allclose(held.product(some, theta), psi.at(POINTS[some]) @ theta, rtol=1e-13, atol=1e-14)
+        assert np.array_equal(held.at(some), psi.at(POINTS[some]))
 
 
 def test_bumps_by_hand():
@@ -207,6 +226,12 @@ FIRST_FREQUENCY, FIRST_PHASE = [-2.6751529687967097, 1.5250642699261416], 4.2376
         (lambda: Tiles(SQUARE, 4, 2.0), "`tilings` must be a whole number"),
         (lambda: Tiles(SQUARE, "4"), "`tiles` must be a whole number"),
         (lambda: Tiles(SQUARE, 100, 3), "use fewer tiles"),
+        (lambda: MultilinearInterpolation(SQUARE, 1), "`knots` must be a whole number of 2 or more"),
+        (lambda: MultilinearInterpolation(SQUARE, 10**5), "at most 20000 in number, got 10000000000; use fewer knots"),
+        (lambda: MultilinearInterpolation(SQUARE, [[-1, 1]]), "`knots` must be 2 lists, got 1"),
+        (lambda: MultilinearInterpolation(SQUARE, [[-1, 1], [0, 5]]), r"`knots\[1\]` must ascend from 0 to 10"),
+        (lambda: MultilinearInterpolation(SQUARE, [[-1, 0, 0, 1], [0, 10]]), r"`knots\[0\]` must ascend"),
+        (lambda: MultilinearInterpolation(SQUARE, [[-1, 1], 4]), r"`knots\[1\]` must ascend"),
         (lambda: RadialBasis(SQUARE, 1000), "use a coarser grid"),
         (lambda: RadialBasis(SQUARE, bandwidth=0), "positive number"),
         (lambda: RadialBasis(SQUARE, bandwidth=[1.0]), "2 numbers, one a coordinate"),

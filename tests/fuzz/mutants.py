@@ -21,10 +21,11 @@ from fuzz import archive_changes, array_changes, byte_changes, folder_changes, j
 from fuzz.archives import pack
 from fuzz.folder_changes import Files
 from helpers import random_table
-from saddleback import save_table, solve, zoo
+from saddleback import save_table, zoo
 from saddleback.files.json_file import sha256_of
 from saddleback.runs.run_folder import Origin, save_run
 from saddleback.runs.work_folder import begin_work, work_folder
+from spelled_out import solve
 from storage.store_runs import LAYOUTS, filled, some_blocks
 
 SEED = 20_261_116

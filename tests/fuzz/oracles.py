@@ -24,7 +24,7 @@ from saddleback.errors import InputError, SaddlebackError, StorageError
 from saddleback.instances.table_file import load_table, save_table
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.policies import MixturePolicy, TabularPolicy
-from saddleback.problem.policy_file import load_mixture, save_mixture
+from saddleback.problem.policy_file import load_mixture, save_policy
 from saddleback.problem.spaces import FiniteStates
 from saddleback.runs.recheck import recheck
 from saddleback.runs.run_folder import load_run
@@ -146,7 +146,7 @@ def _policy(recipe: Recipe, folder: Path) -> None:
     mixture = load_mixture(folder / NPZ)
     w, p = mixture_is_right(mixture, arrays_in(folder / NPZ))
     k, S, A = p.shape
-    save_mixture(mixture, any_problem(S, A), folder / "again.npz")
+    save_policy(mixture, any_problem(S, A), folder / "again.npz")
     again = arrays_in(folder / "again.npz")
     identical(again["weights"], w, "weights after a round trip")
     identical(again["probabilities"], p, "probabilities after a round trip")

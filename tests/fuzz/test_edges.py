@@ -17,10 +17,12 @@ from fuzz.plain_readers import arrays_in, identical
 from saddleback.errors import InputError, StorageError
 from saddleback.files.json_file import check_shape, read_json
 from saddleback.problem.policies import MixturePolicy, TabularPolicy
-from saddleback.problem.policy_file import load_mixture, save_mixture
+from saddleback.problem.policy_file import load_mixture, save_policy
 from saddleback.runs.run_folder import load_run
 from saddleback.runs.targets import load_run_target
 from saddleback.sampling.store.sample_store import SampleStore, verify_store
+
+pytestmark = pytest.mark.check
 
 
 @pytest.mark.parametrize("number", [10**309, -(10**400)])
@@ -88,7 +90,7 @@ def test_policies_come_back_bit_for_bit(
     weights, tables = rng.dirichlet(np.full(k, spread)), rng.dirichlet(np.full(A, spread), size=(k, S))
     mixture = MixturePolicy(tuple(map(TabularPolicy.stochastic, tables)), weights)
     path = tmp_path_factory.mktemp("policies") / "p.npz"
-    save_mixture(mixture, any_problem(S, A), path)
+    save_policy(mixture, any_problem(S, A), path)
     got = load_mixture(path)
     mixture_is_right(got, arrays_in(path))
     identical(got.weights, weights, "weights")

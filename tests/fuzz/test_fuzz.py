@@ -24,6 +24,8 @@ from saddleback.instances import table_file
 from saddleback.runs import run_folder
 from saddleback.sampling.store import manifest, recovery
 
+pytestmark = pytest.mark.check
+
 CORPUS = Path(__file__).parent / "corpus"
 SHARES = {"table": 4_500, "policy": 6_500, "run": 3_500, "store": 3_500, "proof": 1_000, "request": 1_000}
 """Mutants of each kind in the ordinary suite, 20,000 in all."""

@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 from notes import Key, Notebook
 
+import spelled_out
 from saddleback.exact import solve_by_columns, solve_exactly
 from saddleback.instances.zoo import BY_NAME, CONTINUOUS, make
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.policies import MixturePolicy
 from saddleback.problem.spaces import BoxStates
-from saddleback.runs.solution import Solution
+from saddleback.runs.settings import Method
 from saddleback.sampling.blocks import BlockSource, Executor, InOrder, blocks_for
 from saddleback.sampling.executors import Joblib
 from saddleback.sampling.executors.durable import Durable
@@ -32,9 +33,9 @@ from saddleback.sampling.store.pooling import pool
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.simulators.generative_model import Draw, GenerativeModel
 from saddleback.simulators.table import Table
-from saddleback.solving.choices import Choices, parts_of
 from saddleback.solving.frontier import frontier
-from saddleback.solving.solve import solve
+from saddleback.solving.parts import parts_of
+from saddleback.solving.solution import Solution
 
 NAMES = tuple(BY_NAME)
 TABLES = tuple(name for name in BY_NAME if name not in CONTINUOUS)
@@ -156,7 +157,7 @@ class _InterruptedError(Exception):
     """The power cut."""
 
 
-class _Interrupted:
+class _Interrupted(InOrder):
     """Stops in the middle of the work: once so many samples have been drawn."""
 
     def __init__(self, after: int):
@@ -229,7 +230,9 @@ def reused(case: Case, notebook: Notebook, seed: int, *, harder: float, certific
 
     def run(executor: Executor | None) -> Solution:
         first = _solve(case, seed, executor, settings)
-        return solve(problem, case.simulator, reuse=first, certificate=certificate, seed=seed, executor=executor)
+        return spelled_out.solve(
+            problem, case.simulator, reuse=first, certificate=certificate, seed=seed, executor=executor
+        )
 
     return _counted(case, notebook, run, executor)
 
@@ -272,7 +275,7 @@ def exact(case: Case, method: str) -> Answer:
 
 
 def _solve(case: Case, seed: int, executor: Executor | None, settings: dict[str, Any]) -> Solution:
-    return solve(case.problem, case.simulator, seed=seed, executor=executor, **settings)
+    return spelled_out.solve(case.problem, case.simulator, seed=seed, executor=executor, **settings)
 
 
 def _counted(
@@ -285,7 +288,7 @@ def _counted(
 
 
 def _filled(case: Case, executor: WatchedExecutor, seed: int, folder: Path, each: int) -> SampleStore:
-    problem, _, _, _, designer = parts_of(case.problem, Choices())
+    problem, _, _, _, designer = parts_of(case.problem, Method())
     design = designer.design(problem)
     source = BlockSource(case.simulator, problem, design.states, design.actions, seed)
     fingerprint = {**fingerprint_of(case.problem, case.simulator), "seed": seed}

@@ -27,6 +27,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent.parent))  # tests/spelled_out.py, when this runs as a program
+
 import calls
 from calls import Answer
 from notes import Notebook, digest_of

@@ -11,7 +11,6 @@ import pytest
 import scipy.optimize
 
 from helpers import random_table
-from saddleback import solve
 from saddleback.errors import InputError
 from saddleback.exact import best_policy, mixture_values, solve_by_columns, solve_exactly
 from saddleback.features import FeatureMatrix, OneHot
@@ -26,6 +25,7 @@ from saddleback.simulators.function import as_simulator
 from saddleback.simulators.generative_model import GenerativeModel
 from saddleback.simulators.table import Table
 from saddleback.testing import check_features
+from spelled_out import solve
 
 S, A = 6, 3
 MASK = np.array([[0, 1, 1], [1, 1, 1], [0, 0, 1], [1, 0, 1], [0, 1, 0], [1, 1, 0]], dtype=bool)

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from helpers import random_table
-from saddleback import frontier, solve
+from saddleback import frontier
 from saddleback.exact import best_policy, policy_values, solve_by_columns, solve_exactly
 from saddleback.instances.table_file import load_table, save_table
 from saddleback.runs.certificate_file import problem_fields
@@ -20,6 +20,7 @@ from saddleback.runs.certificate_text import print_certificate
 from saddleback.runs.recheck import recheck
 from saddleback.runs.run_folder import RolloutValues
 from saddleback.simulators.table import Table
+from spelled_out import solve
 
 BASE = random_table(1)
 EARNED = dataclasses.replace(BASE, reward=4.0 - 3.0 * BASE.reward, reward_range=(1.0, 4.0))

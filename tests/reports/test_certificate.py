@@ -11,6 +11,7 @@ from printing import printed, words
 
 from helpers import random_table
 from saddleback.certificates import Certificate, Finding, LinearityReport
+from saddleback.problem.remarks import Remark
 from saddleback.runs.certificate_text import print_certificate
 
 TABLE = random_table(1)  # values in [0, 5], constraint-0 >= 2
@@ -86,7 +87,9 @@ def test_vacuous_limits_are_called_so() -> None:
 
 
 def test_no_bound() -> None:
-    text = text_of(proof(upper_bound=None, gap=None, remarks=("no bound on the optimum: too few [samples]",)))
+    text = text_of(
+        proof(upper_bound=None, gap=None, remarks=(Remark("no-bound", "no bound on the optimum: too few [samples]"),))
+    )
     assert text.count("no bound") == 3 and "Note: no bound on the optimum: too few [samples]." in text
 
 
@@ -101,8 +104,9 @@ def test_linearity() -> None:
     assert "also needs transition probabilities linear in the features (tested, not refuted)." in text
     assert "not linear" not in text
     failed = findings(False)
-    remark = f"no bound on the optimum: the problem is not linear ({failed.findings[0].meaning})"
-    text = text_of(proof(linearity=failed, assumes=linear, upper_bound=None, gap=None, remarks=(remark, "other")))
+    text = f"no bound on the optimum: the problem is not linear ({failed.findings[0].meaning})"
+    remarks = Remark("not-linear", text), Remark("leverage", "other")
+    text = text_of(proof(linearity=failed, assumes=linear, upper_bound=None, gap=None, remarks=remarks))
     assert "The problem is not linear in its features." in text and "What failed:" in text
     assert text.count("at state 3 [sic] the mean is off the fit") == 1  # the remark repeats it
     assert "Note: other." in text and "not refuted" not in text

@@ -8,7 +8,8 @@ import pytest
 from printing import printed, words
 
 from helpers import random_table
-from saddleback.reports.forecast_text import duration, print_forecast, roughly, size
+from saddleback.reports.forecast_text import print_forecast
+from saddleback.runs.numbers import duration, roughly, size
 from saddleback.solving.forecast import forecast
 
 TABLE = random_table(1)

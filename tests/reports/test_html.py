@@ -21,15 +21,16 @@ from hypothesis import strategies as st
 from helpers import random_table
 from report_runs import HOSTILE, Outline, Reported, hostile_table, reported
 from saddleback import cli, save_table
-from saddleback.cli.report import MOST_BYTES, report
+from saddleback.cli.report import report
 from saddleback.errors import InputError, SaddlebackError
-from saddleback.features.function import FeatureFunction
+from saddleback.features import FeatureFunction
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.policies import GreedyPolicy, MixturePolicy
 from saddleback.problem.spaces import BoxStates
 from saddleback.reports.html.figures import gaps
 from saddleback.reports.html.markup import data_block, tag
-from saddleback.reports.html.page import page_of
+from saddleback.reports.html.page import MOST_BYTES, page_of
+from saddleback.reports.html.page import report as write_report
 from saddleback.reports.html.places import places_of
 from saddleback.reports.html.reproduce import command
 from saddleback.reports.html.svg import Scale, ticks
@@ -76,6 +77,7 @@ def text_of(page: str) -> str:
 # ---- every page ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_page_is_whole_and_keeps_to_itself(cases: dict[str, Reported]) -> None:
     for name, case in cases.items():
         outline = Outline(case.page)
@@ -153,7 +155,7 @@ def test_the_answer_in_plain_words(cases: dict[str, Reported]) -> None:
 def test_sections_are_there_where_there_is_something_to_say(cases: dict[str, Reported]) -> None:
     heads = {name: Outline(case.page).text_of("h2") for name, case in cases.items()}
     assert heads["wireless"] == [
-        *("What is proved", "What if the limit were another?", "The policy", "By start state"),
+        *("What is proved", "What if the threshold were different?", "The policy", "By start state"),
         *("How the price was found", "Where the samples were taken", "Diagnostics", "How to reproduce it"),
     ]
     assert "The policy" not in heads["infeasible"] and "How to reproduce it" in heads["infeasible"]
@@ -170,6 +172,7 @@ def test_members_that_miss_are_named(wireless: Reported) -> None:
     assert f"members with {share} % of the weight miss a constraint when played alone" in text
 
 
+@pytest.mark.slow
 def test_maps(cases: dict[str, Reported]) -> None:
     grid = Outline(cases["gridworld"].page)
     arrows = [t for t in grid.text_of("text") if t in "↑→↓←★"]
@@ -269,6 +272,8 @@ def test_report_writes_the_page(wireless: Reported, tmp_path: Path, capsys: pyte
     told = json.loads(capsys.readouterr().out)
     assert told["bytes"] == place.stat().st_size and told["report"] == str(place)
     assert told["drawn_from"] == ["design.json", "dual.json", "frontier.json"]
+    assert write_report(str(wireless.run.path), tmp_path / "again.html") == tmp_path / "again.html"
+    assert (tmp_path / "again.html").read_text() == wireless.page
     with pytest.raises(InputError, match="existing folder"):
         report(wireless.run.path, out=tmp_path / "nowhere" / "page.html")
     with pytest.raises(InputError, match="must be a file"):
@@ -414,6 +419,7 @@ def _forge(case: Reported, folder: Path, name: str, change: Callable[[Any], None
 # ---- the bricks ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(st.text(), st.text())
 def test_any_text_comes_back_from_a_tag(content: str, attribute: str) -> None:
     outline = Outline(tag("p", content, title=attribute))

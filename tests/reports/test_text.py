@@ -18,11 +18,15 @@ from saddleback import zoo
 from saddleback.certificates import Certificate
 from saddleback.exact import mixture_values, solve_exactly
 from saddleback.problem.policies import MixturePolicy, TabularPolicy
-from saddleback.runs.solution import ConstraintReport, MemberReport, Solution, Status
-from saddleback.runs.tables import between, number
-from saddleback.runs.text import print_exact, print_solution
+from saddleback.problem.remarks import Remark
+from saddleback.reports.exact_text import print_exact
+from saddleback.runs.answer import ConstraintReport, MemberReport
+from saddleback.runs.numbers import at_most, between, confidence, number, percent, symbol
+from saddleback.runs.text import print_solution
+from saddleback.runs.verdict import Reason, Shortfall, Status, Verdict
 from saddleback.simulators.table import Table
-from saddleback.solving.solve import solve
+from saddleback.solving.solution import Solution
+from spelled_out import solve
 
 SETTINGS = {
     "delta": 0.05, "coreset": 12, "iterations": 1000, "seed": 0, "solver": "perturbed-model", "evaluator": "tabular-pe",
@@ -45,7 +49,7 @@ def answer(
     values: list[float],
     *,
     members: int = 2,
-    remarks: tuple[str, ...] = (),
+    remarks: tuple[Remark, ...] = (),
     certificate: Certificate | None = None,
 ) -> Solution:
     """A solution in which every number of constraint i is ``values[i]``."""
@@ -56,8 +60,7 @@ def answer(
     ]
     mixture = MixturePolicy.of([TabularPolicy.deterministic(np.zeros(1), table.num_actions)], np.ones(1))
     return Solution(
-        Status.SOLVED,
-        "the constraints hold on average over the mixture, up to the accuracy of the run",
+        Verdict(Status.SOLVED, Reason.HOLDS_UP_TO_ACCURACY),
         problem,
         123_456,
         mixture,
@@ -107,7 +110,7 @@ def test_a_solved_problem_end_to_end() -> None:
         assert number(float(x)) in text.split()
     assert "<= 1.2" in text
     assert "expected discounted totals" in words(text) and "simulator calls" in words(text)
-    assert all(f"Note: {remark}." in words(text) for remark in solution.remarks)
+    assert all(f"Note: {remark.text}." in words(text) for remark in solution.remarks)
     assert "truth" not in printed(print_solution, solution)
     assert "likely range" in text and "proved" not in text.split("Note:")[0]
 
@@ -123,7 +126,7 @@ def test_a_certificate_takes_the_place_of_the_likely_range() -> None:
     assert words(text).count(between(proof.constraints[0])) == 2
     assert "the limits shown are measured" not in words(text) and "a-priori" not in words(text)
     plain = solve(instance.problem, instance.simulator, samples=50_000)
-    assert any("the limits shown are measured" in remark for remark in plain.remarks)  # or this tests nothing
+    assert any("the limits shown are measured" in remark.text for remark in plain.remarks)  # or this tests nothing
 
 
 def test_a_policy_without_prices_has_dashes() -> None:
@@ -137,6 +140,7 @@ sizes = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=50)
 @given(st.lists(st.tuples(names, sizes), min_size=1, max_size=7, unique_by=lambda pair: pair[0]), st.integers(1, 9))
 def test_any_names_and_numbers_fit(rows: list[tuple[str, float]], members: int) -> None:
@@ -179,8 +183,8 @@ def test_the_check_sees_a_cut_table() -> None:
 
 def test_an_infeasible_problem_shows_no_policy() -> None:
     problem = bandit([0.5]).problem()
-    message = "no policy meets 'constraint-0' >= 0.5 (the best found: 0.2), by measured limits; relax a threshold"
-    text = printed(print_solution, Solution(Status.INFEASIBLE, message, problem, 10, max_slack=-0.3))
+    verdict = Verdict(Status.INFEASIBLE, Reason.NO_POLICY, shortfalls=(Shortfall("constraint-0", ">=", 0.5, 0.2),))
+    text = printed(print_solution, Solution(verdict, problem, 10, max_slack=-0.3))
     assert words(text).startswith("bandit: infeasible. No policy meets 'constraint-0'")
     assert "largest reachable slack is -0.3" in words(text)
     assert "estimate" not in text and "mixture" not in text
@@ -200,11 +204,11 @@ def test_members_say_which_constraints_they_miss() -> None:
 def test_names_are_not_markup() -> None:
     """Square brackets mean colours to the printing library; in a user's names they mean square brackets."""
     table = bandit([0.1], names=["queue[/3] [red]"])
-    text = printed(print_solution, answer(table, [0.5], remarks=("see [bold]this[/bold]",)))
+    text = printed(print_solution, answer(table, [0.5], remarks=(Remark("test", "see [bold]this[/bold]"),)))
     assert "queue[/3] [red]" in text and "see [bold]this[/bold]" in text
     assert "queue[/3] [red]" in printed(print_exact, table.problem(), solve_exactly(table))
-    message = "no policy meets 'queue[/3]'"
-    assert message[1:] in printed(print_solution, Solution(Status.INFEASIBLE, message, table.problem(), 0))
+    verdict = Verdict(Status.INFEASIBLE, Reason.NO_POLICY, shortfalls=(Shortfall("queue[/3]", ">=", 0.5, 0.2),))
+    assert "o policy meets 'queue[/3]'" in printed(print_solution, Solution(verdict, table.problem(), 0))
 
 
 @pytest.mark.parametrize("constraints", [[], [math.nan]])
@@ -224,3 +228,10 @@ def test_exact_answers() -> None:
     infeasible = bandit([0.75, 0.75])
     text = printed(print_exact, infeasible.problem(), solve_exactly(infeasible))
     assert text == "bandit: infeasible. Largest reachable slack -0.25.\n"
+
+
+def test_words_around_numbers() -> None:
+    assert (at_most(12.3456), at_most(None)) == ("at most 12.35", "no bound")
+    assert (between((None, 2.0)), between(None)) == ("– to 2", "–")
+    assert (confidence(0.95), confidence(1 - 1e-6), percent(1 / 3)) == ("95 %", "99.9999 %", "33.3\u00a0%")
+    assert (symbol(">="), symbol("<=")) == ("≥", "≤")

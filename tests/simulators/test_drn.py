@@ -261,6 +261,7 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
         write_drn(make("queue").table, tmp_path / "no" / "such.drn")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_damaged_files_are_refused_or_read_never_worse(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:

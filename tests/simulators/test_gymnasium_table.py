@@ -37,6 +37,7 @@ def brute_force(env: Any, gamma: float) -> float:
     return float(env.unwrapped.initial_state_distrib @ V)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options", "num_states"),
     [

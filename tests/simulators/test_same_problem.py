@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from saddleback import solve
-from saddleback.runs.solution import Solution
 from saddleback.sampling.executors.joblib import Joblib
 from saddleback.simulators import Table, from_gymnasium
 from saddleback.simulators.generative_model import GenerativeModel, Stream, generator
+from saddleback.solving.solution import Solution
 from simulators.one_problem import (
     KNOWN,
     OBSERVED,
@@ -24,6 +23,7 @@ from simulators.one_problem import (
     queue_table,
     sorted_lake,
 )
+from spelled_out import solve
 
 SEED = 20
 FALSE_ALARM = 1e-6  # of each chi-square test below
@@ -116,6 +116,7 @@ def stays(table: Table, s: int) -> bool:
     return all(table.P[[s * 4 + a], [s]][0] == 1.0 for a in range(4))
 
 
+@pytest.mark.slow
 def test_the_lake_s_answer_is_the_same_through_its_environment() -> None:
     """Samples are the same, pair by pair, but for the pairs of walks that are over, which are certain in both."""
     table = lake_table()
@@ -166,6 +167,7 @@ def test_another_law_is_noticed() -> None:
     assert value > critical
 
 
+@pytest.mark.slow
 def test_worker_processes_draw_the_same() -> None:
     """An environment made anew in two workers: the answer of one process."""
     table = lake_table()

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from saddleback import solve, testing
+from saddleback import testing
 from saddleback.errors import BudgetError, InputError, NumericalError
 from saddleback.exact import best_policy, mixture_values, policy_values, solve_exactly, state_values
 from saddleback.instances.zoo import make
@@ -14,13 +14,14 @@ from saddleback.method.evaluators.rollouts import Measured, Rollouts
 from saddleback.method.framework import Oracle, run
 from saddleback.method.oracles import Evaluator, InteractiveEvaluator, InteractiveSolver, Solver
 from saddleback.method.solvers import EXTRAS, MDPSolver, QuantEcon, StableBaselines
-from saddleback.method.solvers._estimated import optimal_policy
-from saddleback.method.solvers.network_policy import NetworkPolicy, scaled
+from saddleback.method.solvers.elsewhere import optimal_policy
+from saddleback.method.solvers.stable_baselines import NetworkPolicy, scaled
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.policies import TabularPolicy
 from saddleback.problem.spaces import BoxStates, FiniteStates
-from saddleback.runs.solution import Status
+from saddleback.runs.verdict import Status
 from saddleback.simulators.generative_model import GenerativeModel, Sampler, Stream
+from spelled_out import solve
 
 TABLES = ["wireless", "queue", "gridworld", "routing", "maintenance", "river-swim", "garnet"]
 TIED = ["streaming", "inventory"]  # actions that are equally good on the solver's samples and not on the evaluator's

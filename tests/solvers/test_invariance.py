@@ -19,7 +19,8 @@ from saddleback.features import FeatureMatrix
 from saddleback.method.evaluators import LSPE, TabularPE
 from saddleback.method.solvers import LSMDVI, MirrorDescent, TabularMDVI
 from saddleback.problem.policies import as_table
-from saddleback.sampling.buffer import Samples, collect, cut
+from saddleback.sampling.collect import Samples, collect
+from saddleback.sampling.counted_buffer import cut
 from saddleback.simulators.table import Table
 
 EPS = np.finfo(np.float64).eps

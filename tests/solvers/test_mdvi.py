@@ -218,6 +218,7 @@ def _run(problem, buffer, box):
     return theta_sum
 
 
+@pytest.mark.slow
 @universal
 @given(seeds)
 def test_noiseless_gap(seed):

@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from saddleback import solve, zoo
+from saddleback import zoo
 from saddleback.exact import mixture_values, solve_exactly
 from saddleback.theory import plan
+from spelled_out import solve
+
+pytestmark = pytest.mark.check
 
 
 def certified_gap(seed: int, calls: int) -> tuple[float, float]:

@@ -15,8 +15,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from saddleback import solve, zoo
+from saddleback import zoo
 from saddleback.exact import mixture_values, solve_exactly
+from spelled_out import solve
+
+pytestmark = pytest.mark.check
 
 DELTA = 0.05
 
@@ -97,12 +100,12 @@ def count(case: str, runs: int, first_seed: int) -> Count:
         found.add("strict feasibility", c.feasible == "certified" and not holds)
         found.add("refutation", c.feasible == "refuted" and holds)
         # Controls: an interval of 1.28 standard errors, and the confidence of the upper bound taken off twice.
-        rolled, bound = c.evidence["rollouts"], c.evidence["bound"]
-        error = np.sqrt(np.array(rolled["variance"]) / rolled["number"])
-        z = (np.array(rolled["mean"]) - problem.unit_values_of(truth)) / np.maximum(error, 1e-12)
+        rolled, bound = c.evidence.rollouts, c.evidence.bound
+        error = np.sqrt(np.array(rolled.variance) / rolled.number)
+        z = (np.array(rolled.mean) - problem.unit_values_of(truth)) / np.maximum(error, 1e-12)
         found.add("control: 1.28 standard errors", abs(z[0]) > 1.28)
-        sigma = np.array(bound["sigma"])
-        below = 2 * bound["estimate"] - bound["value"]
+        sigma = np.array(bound.sigma)
+        below = 2 * bound.estimate - bound.value
         unit_below = below / sigma[0] - (sigma[1:] / sigma[0]) @ problem.thresholds
         found.add(
             "control: bound less twice its confidence",

@@ -19,8 +19,9 @@ from saddleback.method.slater import estimate_slater
 from saddleback.method.solvers import BY_NAME as SOLVERS
 from saddleback.method.solvers import EXTRAS, TABULAR
 from saddleback.problem.policies import as_table
+from saddleback.runs.settings import Method
 from saddleback.solving.a_priori import oracle_errors
-from saddleback.solving.prepare import Choices, prepare
+from saddleback.solving.prepare import prepare
 from saddleback.theory import (
     best_split,
     dual_settings,
@@ -30,6 +31,8 @@ from saddleback.theory import (
     tabular_evaluation_error,
     tabular_solver_error,
 )
+
+pytestmark = pytest.mark.check
 
 DELTA, RESOLUTION = 0.05, 400
 CASES = {
@@ -64,7 +67,11 @@ def run_case(name, seed):
     table, problem = instance.table, instance.problem
     M = best_batch_size(name, problem, samples)
     parts = prepare(
-        problem, instance.simulator, samples, seed, Choices(batch_size=M, resolution=RESOLUTION, mode="literal")
+        problem,
+        instance.simulator,
+        samples,
+        seed,
+        Method(batch_size=M, resolution=RESOLUTION, mode="literal"),
     )
     f, H = oracle_errors(parts, DELTA).both, problem.horizon
     # The two assumptions, on every fortieth reward of the grid.
@@ -128,7 +135,9 @@ def median_error(name, samples, seeds):
         pytest.importorskip(EXTRAS[name], reason=f"{EXTRAS[name]} is not installed")
     gaps = []
     for seed in seeds:
-        parts = prepare(problem, instance.simulator, 2 * samples, seed, Choices(solver=name, mode="literal"))
+        parts = prepare(
+            problem, instance.simulator, 2 * samples, seed, Method(solver=name, mode="literal", resolution=0)
+        )
         worst = 0.0
         for sigma in np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]):
             policy = as_table(parts.oracle(sigma)[0], table.num_states)

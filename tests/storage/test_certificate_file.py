@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from helpers import random_table
-from saddleback import InputError, Solution, solve, zoo
+from saddleback import InputError, Solution, zoo
 from saddleback.certificates.certificate import SCHEMA as WRITTEN
 from saddleback.files.json_file import Maybe
 from saddleback.runs.certificate_file import SCHEMA, SHAPE, check_certificate, problem_fields
 from saddleback.runs.run_folder import Origin, save_run
+from spelled_out import solve
 
 PAGE = (Path(__file__).parents[2] / "docs" / "certificate.md").read_text()
 

@@ -16,6 +16,8 @@ from storage.crash_images import Image, Killed, Record, RecordingDisk, images, o
 from storage.planted_bugs import AT_ONCE, TrustingRecovery
 from storage.store_runs import FINGERPRINT, LAYOUTS, add_all, filled, some_blocks
 
+pytestmark = pytest.mark.check
+
 LAYOUT = LAYOUTS["very many states"]
 BLOCKS = some_blocks(num_pairs=4, per_pair=2, size=90)  # shards of 1.3 kB, three sectors
 

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saddleback.errors import InputError, StorageError
-from saddleback.files.json_file import Maybe, check_shape, read_json, sha256_of, write_json, written_whole
+from saddleback.files.disk import written_whole
+from saddleback.files.json_file import Maybe, check_shape, read_json, sha256_of, write_json
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 json_values = st.recursive(

@@ -11,7 +11,7 @@ import pytest
 from saddleback.errors import InputError
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.policies import MixturePolicy, TabularPolicy
-from saddleback.problem.policy_file import load_mixture, save_mixture
+from saddleback.problem.policy_file import load_mixture, save_policy
 from saddleback.problem.spaces import BoxStates, FiniteStates
 
 
@@ -34,7 +34,7 @@ def test_round_trip(tmp_path: Path) -> None:
         TabularPolicy.stochastic(np.array([[0.1, 0.9], [1 / 3, 2 / 3], [1, 0]])),
     ]
     mixture = MixturePolicy.of(members, np.array([0.3, 0.7]))
-    save_mixture(mixture, problem(), tmp_path / "p.npz")
+    save_policy(mixture, problem(), tmp_path / "p.npz")
     back = load_mixture(tmp_path / "p.npz")
     assert back.weights.tobytes() == mixture.weights.tobytes()
     for one, other in zip(back.members, members, strict=True):
@@ -47,7 +47,7 @@ def test_round_trip(tmp_path: Path) -> None:
 def test_only_finite_problems(tmp_path: Path) -> None:
     mixture = MixturePolicy.of([TabularPolicy.deterministic(np.array([0]), 2)], np.array([1.0]))
     with pytest.raises(InputError, match="`policy` must belong to a finite problem"):
-        save_mixture(mixture, problem(finite=False), tmp_path / "p.npz")
+        save_policy(mixture, problem(finite=False), tmp_path / "p.npz")
 
 
 @pytest.mark.parametrize(

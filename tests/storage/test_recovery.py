@@ -127,6 +127,7 @@ def mutant(data: bytearray, rng: random.Random) -> bytes:
     return bytes(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [400, pytest.param(20_000, marks=pytest.mark.study)])
 def test_mutants_are_refused_or_give_nothing_wrong(number: int, tmp_path: Path) -> None:
     """One message that names a file, or a store whose blocks are right and whose last shard at most is gone."""

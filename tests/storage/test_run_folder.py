@@ -13,12 +13,14 @@ import numpy as np
 import pytest
 
 from helpers import random_table
-from saddleback import Solution, save_table, solve
+from saddleback import Solution, save_table
 from saddleback.errors import InputError, StorageError
 from saddleback.files.json_file import sha256_of
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.spaces import BoxStates
 from saddleback.runs.run_folder import Origin, check_place, load_run, save_run
+from saddleback.runs.verdict import Reason, Status, Verdict
+from spelled_out import solve
 
 TABLE = random_table(1)
 SOLUTIONS = [solve(TABLE.problem(), TABLE.simulator(), samples=4_000, certificate=4_000, seed=s) for s in (0, 1)]
@@ -75,7 +77,7 @@ def test_a_table_is_copied(tmp_path: Path) -> None:
 
 
 def test_a_run_without_policy_or_proof(tmp_path: Path) -> None:
-    bare = Solution(SOLUTIONS[0].status, "nothing", SOLUTIONS[0].problem, 10)
+    bare = Solution(Verdict(Status.UNDECIDED, Reason.NO_FEASIBLE_MIXTURE), SOLUTIONS[0].problem, 10)
     save(tmp_path / "run", bare)
     run = load_run(tmp_path / "run")
     assert (run.certificate, run.mixture, run.rollouts) == (None, None, None)

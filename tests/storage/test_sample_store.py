@@ -17,7 +17,7 @@ from saddleback.errors import InputError
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.spaces import FiniteStates
 from saddleback.sampling.blocks import Block, BlockSource, blocks_for
-from saddleback.sampling.buffer import collect
+from saddleback.sampling.collect import collect
 from saddleback.sampling.store.block_index import BlockIndex
 from saddleback.sampling.store.layout import Layout
 from saddleback.sampling.store.sample_store import SampleStore

@@ -15,6 +15,8 @@ from saddleback.errors import InputError
 from saddleback.sampling.store.sample_store import SampleStore
 from storage.store_runs import FINGERPRINT, LAYOUTS, some_blocks
 
+pytestmark = pytest.mark.check
+
 SEED = 71_2024
 
 

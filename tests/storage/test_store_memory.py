@@ -7,7 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from saddleback.sampling.store.sample_store import SHARD_BYTES
+
+pytestmark = pytest.mark.check
 
 PROGRAM = """
 import json, sys

@@ -21,6 +21,8 @@ from studies.strict_against_relaxed import EPSILON, crossing
 from studies.truth import Truth, random_problems
 from studies.writing import write_page
 
+pytestmark = pytest.mark.check
+
 STUDIES = Path(__file__).parent.parent.parent / "studies"
 MOST_BYTES = 200_000
 

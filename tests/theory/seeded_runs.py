@@ -24,7 +24,7 @@ from saddleback.method.solvers import LSMDVI, TabularMDVI
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import Policy, as_table
 from saddleback.sampling.batches import CountBatches, Parts
-from saddleback.sampling.buffer import Buffer
+from saddleback.sampling.counted_buffer import CountedBuffer as Buffer
 from saddleback.simulators.generative_model import Stream, generator
 from saddleback.simulators.table import Table
 from saddleback.theory import (

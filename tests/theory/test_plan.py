@@ -237,6 +237,7 @@ problems = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=40)
 @given(problems, st.booleans(), st.floats(0.01, 1.0), st.floats(0.002, 1.0), st.integers(1, 200), st.floats(1e-6, 0.5))
 def test_the_way_back(problem, linear: bool, slack: float, accuracy: float, size: int, delta: float) -> None:

@@ -5,14 +5,17 @@ import numpy as np
 import pytest
 
 import saddleback.sampling.value_functions
-from saddleback import solve
 from saddleback.designs.design import weighted_design
-from saddleback.features.multilinear import Tents
+from saddleback.features import PerAction
 from saddleback.instances.zoo import Instance, make
 from saddleback.instances.zoo.pendulum import TORQUES
 from saddleback.problem.policies import GreedyPolicy
 from saddleback.sampling.batches import ConsecutiveBatches, Parts, repeated_points
-from saddleback.sampling.buffer import Buffer, MaxDifference, PolicyValue, collect, cut
+from saddleback.sampling.buffer import MaxDifference, PolicyValue
+from saddleback.sampling.collect import collect
+from saddleback.sampling.counted_buffer import CountedBuffer as Buffer
+from saddleback.sampling.counted_buffer import cut
+from spelled_out import solve
 
 
 def ride(
@@ -80,20 +83,20 @@ def promise_and_truth(knots: int, speeds: int, hold: int, gamma: float) -> tuple
     """Value iteration on the interpolated model of the car without a budget, and what its policy gets, over 21 starts."""
     instance = make("mountain-car", knots=knots, speeds=speeds, hold=hold, gamma=gamma)
     problem = instance.problem
-    tents = problem.features
-    assert isinstance(tents, Tents)
+    features = problem.features
+    assert isinstance(features, PerAction)
     states, actions = problem.pairs()
     following = instance.simulator.sample(states, actions, np.random.default_rng(0)).next_states
     reward = problem.signals[0].at(states, actions)
     theta = reward * problem.horizon
     while True:
-        new = reward + problem.gamma * tents.maximum(following, theta)
+        new = reward + problem.gamma * features.maximum(following, theta)
         if np.abs(new - theta).max() < 1e-7:
             break
         theta = new
     starts = np.column_stack([np.linspace(-0.6, -0.4, 21), np.zeros(21)])
-    total, _ = ride(instance, lambda x: tents.argmax(x, theta), 60, starts)
-    return float(tents.maximum(starts, theta).mean()), float(total[0])
+    total, _ = ride(instance, lambda x: features.argmax(x, theta), 60, starts)
+    return float(features.maximum(starts, theta).mean()), float(total[0])
 
 
 def test_longer_decisions_or_more_knots_mend_the_promise() -> None:
@@ -106,6 +109,7 @@ def test_longer_decisions_or_more_knots_mend_the_promise() -> None:
         assert promise == pytest.approx(truth, rel=0.06)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mountain-car", "pendulum"])
 def test_solved_from_the_simulator(name: str) -> None:
     """The car gets to the flag and the pendulum earns more than one that hangs; both spend less than without a budget."""
@@ -175,15 +179,15 @@ def test_points_that_do_not_repeat_are_listed() -> None:
     np.testing.assert_array_equal(support[position(mixed[5])], mixed[5])
 
 
-def test_tents_that_are_held_are_the_same() -> None:
-    tents = make("mountain-car").problem.features
-    assert isinstance(tents, Tents)
+def test_features_that_are_held_are_the_same() -> None:
+    features = make("mountain-car").problem.features
+    assert isinstance(features, PerAction)
     rng = np.random.default_rng(5)
     states, theta = rng.uniform([-1.2, -0.07], [0.6, 0.07], (50, 2)), rng.normal(size=(189, 3))
-    held, some = tents.held(states), np.array([3, 1, 49])
-    np.testing.assert_allclose(held.values(np.arange(50), theta), tents.values(states, theta), atol=1e-14)
-    np.testing.assert_allclose(held.values(some, theta), tents.all(states[some]) @ theta, atol=1e-14)
-    np.testing.assert_array_equal(held.all(some), tents.all(states[some]))
+    held, some = features.held(states), np.array([3, 1, 49])
+    np.testing.assert_allclose(held.values(np.arange(50), theta), features.values(states, theta), atol=1e-14)
+    np.testing.assert_allclose(held.values(some, theta), features.all(states[some]) @ theta, atol=1e-14)
+    np.testing.assert_array_equal(held.all(some), features.all(states[some]))
     np.testing.assert_array_equal(
-        held.held(some).argmax(np.arange(3), theta[:, 0]), tents.argmax(states[some], theta[:, 0])
+        held.held(some).argmax(np.arange(3), theta[:, 0]), features.argmax(states[some], theta[:, 0])
     )

@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from zoo_checks import optimum
+from zoo_checks import best_actions, evaluate, optimum
 
 from saddleback.instances.zoo import make
-from saddleback.instances.zoo._envelope import best_mixture
-from saddleback.instances.zoo._reference import evaluate
-from saddleback.instances.zoo._reference import optimum as free_optimum
 from saddleback.instances.zoo.inventory import levels
+from saddleback.method.master_lp import solve_master
 
 DEFAULTS = {"capacity": 15, "demand": 5.0, "price": 4.0, "cost": 2.0, "holding": 0.5, "gamma": 0.9}
 
@@ -22,12 +20,12 @@ def test_optimum_is_the_envelope_of_order_up_to_levels(
 ) -> None:
     parameters = DEFAULTS | {"demand": demand, "price": price, "holding": holding}
     costs, rewards = levels(**parameters).T
-    value, multiplier = best_mixture(costs, rewards, limit * 10)
-    assume(np.isfinite(value))
+    mixture = solve_master(np.column_stack([rewards, -costs]), np.array([-limit * 10]))
+    assume(mixture is not None)
     answer = optimum(make("inventory", limit=limit, **parameters).table)  # type: ignore[arg-type]
-    assert answer.value == pytest.approx(value, rel=1e-7, abs=1e-7)
+    assert answer.value == pytest.approx(mixture.value, rel=1e-7, abs=1e-7)
     near = np.abs(costs - limit * 10).min() < 1e-6  # at a corner of the envelope the multiplier may be either slope
-    assert near or answer.multipliers[0] == pytest.approx(multiplier, rel=1e-4, abs=1e-6)
+    assert near or answer.multipliers[0] == pytest.approx(mixture.multipliers[0], rel=1e-4, abs=1e-6)
 
 
 def test_levels_are_values_of_policies() -> None:
@@ -37,7 +35,7 @@ def test_levels_are_values_of_policies() -> None:
     signals = np.column_stack([table.constraints[0].ravel(), table.reward.ravel()])
     for y, row in enumerate(levels(**DEFAULTS)):
         policy = np.maximum(y - np.arange(16), 0)
-        np.testing.assert_allclose(evaluate(table.P, signals, 0.9, policy)[0], row, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(evaluate(table, signals, policy)[0], row, rtol=1e-10, atol=1e-12)
 
 
 def test_orders_go_up_to_one_level_for_every_price_of_a_stock_out() -> None:
@@ -45,7 +43,7 @@ def test_orders_go_up_to_one_level_for_every_price_of_a_stock_out() -> None:
     assert table is not None
     seen = set()
     for price in (0.0, 1.0, 5.0, 20.0, 100.0):
-        policy = free_optimum(table.P, (table.reward - price * table.constraints[0]).ravel(), 0.9)
+        policy = best_actions(table, table.reward - price * table.constraints[0])
         level = policy[0]
         np.testing.assert_array_equal(policy[: level + 1], level - np.arange(level + 1))
         seen.add(int(level))
@@ -59,10 +57,3 @@ def test_known_values_of_the_defaults() -> None:
     assert known["unconstrained_value"] == pytest.approx(rewards[best], rel=1e-10)
     assert known["unconstrained_stock-out"] == pytest.approx(costs[best], rel=1e-9)
     assert known["best_stock-out"] == pytest.approx(costs[-1], rel=1e-6)
-
-
-def test_best_mixture_by_hand() -> None:
-    costs, rewards = np.array([0.0, 1.0, 3.0, 2.0]), np.array([0.0, 4.0, 6.0, 4.5])
-    assert best_mixture(costs, rewards, 2.0) == pytest.approx((5.0, 1.0))  # between (1, 4) and (3, 6), above (2, 4.5)
-    assert best_mixture(costs, rewards, 5.0) == pytest.approx((6.0, 0.0))
-    assert np.isnan(best_mixture(costs, rewards, -1.0)[0])

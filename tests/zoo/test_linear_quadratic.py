@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from saddleback import solve
 from saddleback.instances.zoo import make
+from spelled_out import solve
 
 PARAMETERS = {"actions": 5, "drift": 0.8, "gain": 0.6, "noise": 0.2, "start": 1.0, "limit": 0.08, "gamma": 0.95}
 

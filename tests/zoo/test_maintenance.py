@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from zoo_checks import best_actions, evaluate
 
 from saddleback.instances.zoo import make
-from saddleback.instances.zoo._reference import evaluate, optimum
 from saddleback.instances.zoo.maintenance import REPLACE, RUN
 
 
@@ -22,7 +22,7 @@ def test_a_control_limit_is_optimal(wear: float, breakage: float, planned: float
     """Whatever availability is worth: run up to some degree of wear, replace from there on."""
     table = make("maintenance", wear=wear, breakage=breakage, planned=planned, emergency=planned + extra).table
     assert table is not None
-    policy = optimum(table.P, (table.reward + price * table.constraints[0]).ravel(), table.gamma)[:-1]
+    policy = best_actions(table, table.reward + price * table.constraints[0])[:-1]
     assert np.all(np.diff(policy) >= 0)
 
 
@@ -47,7 +47,7 @@ def test_certain_breakage_in_closed_form() -> None:
     gamma, n, H = 0.9, 3, 10.0
     table = make("maintenance", grades=n, wear=1.0, breakage=1.0, swift=1.0, floor=0.0, gamma=gamma).table
     assert table is not None
-    value = evaluate(table.P, table.constraints[0].reshape(-1, 1), gamma, np.array([RUN] * n + [REPLACE]))[0, 0]
+    value = evaluate(table, table.constraints[0].reshape(-1, 1), np.array([RUN] * n + [REPLACE]))[0, 0]
     # degree 1 breaks with (1/2)² = 1/4 already: solve v = the mean discounted slots at work of one cycle
     #   cycle: slot at 0, slot at 1, then (with 3/4) slot at 2, then the lost slot
     work = 1 + gamma + 0.75 * gamma**2

@@ -17,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from saddleback import solve
 from saddleback.certificates import Certificate
 from saddleback.instances.zoo import Instance, make
 from saddleback.method.evaluators import Rollouts
@@ -25,7 +24,11 @@ from saddleback.method.oracles import simplex_point
 from saddleback.method.solvers import PlugIn
 from saddleback.problem.policies import Policy
 from saddleback.problem.spaces import Array, States
-from saddleback.runs.solution import Solution, Status
+from saddleback.runs.verdict import Status
+from saddleback.solving.solution import Solution
+from spelled_out import solve
+
+pytestmark = pytest.mark.check
 
 MULTIPLIERS = np.linspace(0.0, 1.5, 20)
 DECISIONS = 60  # of a rollout: γ^60 = 0.002 of at most 10 is left out, the same for all policies

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from zoo_checks import evaluate
 
 from saddleback.instances.zoo import make
-from saddleback.instances.zoo._reference import evaluate
 
 
 def test_rows_by_hand() -> None:
@@ -30,7 +30,7 @@ def test_customers_balance(seed: int, gamma: float) -> None:
     policy = np.random.default_rng(np.random.SeedSequence(seed)).integers(0, 2, 16)
     room = np.column_stack([waiting_slow < 3, waiting_fast < 3])
     signals = np.column_stack([(0.7 * room).ravel(), table.reward.ravel(), np.repeat(waiting_slow + waiting_fast, 2)])
-    came, served, present = table.rho @ evaluate(table.P, signals, gamma, policy)
+    came, served, present = table.rho @ evaluate(table, signals, policy)
     assert came - served == pytest.approx((1 - gamma) / gamma * present, rel=1e-9)
 
 

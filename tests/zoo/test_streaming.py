@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from zoo_checks import best_actions
 
 from saddleback.instances.zoo import make
-from saddleback.instances.zoo._reference import optimum
 
 
 @settings(derandomize=True, deadline=None, max_examples=25)
@@ -17,7 +17,7 @@ def test_paying_is_for_low_buffers(slow: float, more: float, worth: float) -> No
     assert table is not None
     P = table.P.toarray().reshape(21, 2, 21)
     np.testing.assert_array_equal(P[0], P[1])
-    policy = optimum(table.P, (table.reward - worth * table.constraints[0]).ravel(), table.gamma)
+    policy = best_actions(table, table.reward - worth * table.constraints[0])
     assert np.all(np.diff(policy) <= 0)
 
 

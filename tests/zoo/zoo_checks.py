@@ -9,6 +9,7 @@ import scipy.sparse
 from scipy.optimize import linprog
 from scipy.stats import chi2
 
+from saddleback.problem.finite_model import policy_iteration
 from saddleback.simulators.table import Table
 
 TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
@@ -38,6 +39,19 @@ def optimum(table: Table, objective: np.ndarray | None = None, constrained: bool
     assert found.status == 0, found.message
     multipliers = -found.ineqlin.marginals if constrained else np.zeros(0)
     return Optimum(-found.fun, multipliers, found.x.reshape(S, A))
+
+
+def evaluate(table: Table, signals: np.ndarray, actions: np.ndarray) -> np.ndarray:
+    """V of each column of ``signals`` ``(S·A, k)`` in every state under a deterministic policy, by a dense solve."""
+    S = table.num_states
+    rows = np.arange(S) * table.num_actions + actions
+    return np.linalg.solve(np.eye(S) - table.gamma * table.P[rows].toarray(), signals[rows])
+
+
+def best_actions(table: Table, signal: np.ndarray) -> np.ndarray:
+    """The policy that is best for one ``signal`` ``(S, A)``; ties go to the lowest action."""
+    tie, start = 1e-11 * float(np.abs(signal).max()) / (1 - table.gamma), np.zeros(table.num_states, dtype=np.int64)
+    return policy_iteration(table.P, signal.reshape(-1, 1), np.ones(1), table.gamma, start, tie)[0]
 
 
 def most_slack(table: Table) -> float:

@@ -1,9 +1,15 @@
-"""Certificates: what fresh samples prove about a frozen policy, and what each statement assumes."""
+"""Certificates: what fresh samples prove about a frozen policy, and what each statement assumes.
+
+A new bound over all policies is one file in ``bounds``, a new interval one function in ``values.intervals``; both are known
+by name, and the plan chooses between bounds.
+"""
 
 from saddleback.certificates.band import Band, frontier_band
 from saddleback.certificates.certificate import Certificate, StartValues
-from saddleback.certificates.linearity import Finding, LinearityReport, check_linearity
-from saddleback.certificates.plan import Expected, Guide, Request, expect
+from saddleback.certificates.guide import Guide, Request
+from saddleback.certificates.linearity.checks import check_linearity
+from saddleback.certificates.linearity.findings import Finding, LinearityReport
+from saddleback.certificates.plan import Expected, expect
 from saddleback.certificates.prove import certify_guided
 
 __all__ = [

@@ -16,22 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from saddleback.certificates.assumptions import BOUNDED, bound_assumes, examine_linearity, refuted
-from saddleback.certificates.baselines import fit_baseline
-from saddleback.certificates.fresh_start import with_fresh_start
-from saddleback.certificates.linearity import LinearityReport
-from saddleback.certificates.plan import (
-    Guide,
-    Plan,
-    Request,
-    draw_fresh,
-    number_of_rollouts,
-    plan_bound,
-    prove_bounds,
-    samples_for_linearity,
-)
-from saddleback.certificates.prove import interval_of
-from saddleback.certificates.rollouts import roll_out
+from saddleback.certificates.assumptions import BOUNDED
+from saddleback.certificates.bounds import BoundPlan
+from saddleback.certificates.guide import Guide, Request, with_fresh_start
+from saddleback.certificates.linearity.checks import examine_linearity, samples_for_linearity
+from saddleback.certificates.linearity.findings import LinearityReport, refuted
+from saddleback.certificates.plan import draw_fresh, number_of_rollouts, plan_bound
+from saddleback.certificates.values.baselines import fit_baseline
+from saddleback.certificates.values.rollouts import roll_out
 from saddleback.errors import require
 from saddleback.method.master_lp import solve_master
 from saddleback.problem.policies import MixturePolicy, Policy
@@ -84,7 +76,7 @@ def frontier_band(
     part = request.delta / (2 * k * (1 + problem.num_constraints))
     low = np.array([_lower_limits(guide, p, i, rolled // k, part, model, request) for i, p in enumerate(policies)]) - w
     left, level = request.samples - tested - rolled, request.delta / (2 * q)
-    plans: list[Plan] = []
+    plans = list[BoundPlan]()
     for sigma in sigmas:
         plan = plan_bound(guide, sigma, left, level)
         require(
@@ -92,13 +84,14 @@ def frontier_band(
         )
         assert plan is not None
         plans.append(plan)
-    bounds = prove_bounds(guide.problem, draw_fresh(guide, model, plans, request), plans, level)
+    fresh = draw_fresh(guide, model, plans, request)
+    bounds = [plan.prove(problem, fresh, level) for plan in plans]
     report = examine_linearity(guide, model, request, tested)
     prices = np.array([b.sigma[1:] / b.sigma[0] for b in bounds])
     values = np.array([(b.value + w) / b.sigma[0] for b in bounds])
     if refuted(report):
         values[:] = np.inf
-    assumes = {"low": BOUNDED, "high": bound_assumes(guide)}
+    assumes = {"low": BOUNDED, "high": "; ".join(dict.fromkeys(b.assumes for b in bounds))}
     top = problem.horizon
     return Band(np.maximum(low, 0.0), prices, values, top, confidence, model.num_queries - before, assumes, report)
 
@@ -120,5 +113,4 @@ def _lower_limits(
         group=1 + index,
         executor=request.executor,
     )
-    columns = range(1 + problem.num_constraints)
-    return np.array([interval_of(rollouts, j, delta, request.interval).low for j in columns])
+    return rollouts.limits(delta, request.interval)[0]

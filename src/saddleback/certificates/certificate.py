@@ -8,13 +8,14 @@ Where nothing can be said a field is None, never a number.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
-from saddleback.certificates.linearity import LinearityReport
+from saddleback.certificates.linearity.findings import LinearityReport, PlainState
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.remarks import Remark
 from saddleback.problem.spaces import Array
 
 SCHEMA = "saddleback-certificate/1"
@@ -26,11 +27,70 @@ Limits = tuple[float, float]
 class StartValues:
     """Limits of the values from one start state."""
 
-    state: Any
+    state: PlainState
     weight: float
     rollouts: int
     value: Limits
     constraints: tuple[Limits, ...]
+
+
+@dataclass(frozen=True)
+class LinearValues:
+    """Tighter limits of the mixture's values, if the problem is linear in its features as ``assumes`` says."""
+
+    value: Limits
+    constraints: tuple[Limits, ...]
+    assumes: str
+
+
+@dataclass(frozen=True)
+class Leverage:
+    """The largest leverage among the ``candidates`` of the design, and the largest that was ``seen``, with its pair."""
+
+    candidates: float
+    seen: float
+    state: PlainState | None
+    action: int
+
+
+@dataclass(frozen=True)
+class RolloutEvidence:
+    """What the intervals follow from, in utilities: one entry a signal, and the rollouts of each member.
+
+    ``low`` and ``high`` are what no rollout can leave, ``tail`` what the cap of the rollouts may hide below and above.
+    """
+
+    number: int
+    steps: int
+    method: str
+    delta_of_each: float
+    mean: tuple[float, ...]
+    variance: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    tail: tuple[tuple[float, ...], tuple[float, ...]]
+    by_member: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class BoundEvidence:
+    """What the upper bound follows from, in utilities: max_π V_□^π(ρ) ≤ ``value`` for □ = σᵀ(r, c)."""
+
+    kind: str
+    sigma: tuple[float, ...]
+    value: float
+    estimate: float
+    delta: float
+    samples: int
+    thresholds: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The numbers behind the limits; None where there are no such limits."""
+
+    rollouts: RolloutEvidence | None = None
+    bound: BoundEvidence | None = None
 
 
 @dataclass(frozen=True)
@@ -39,8 +99,8 @@ class Certificate:
 
     ``slack_bound`` is an upper bound, in utilities, on the room that any policy leaves in all constraints together;
     negative proves that none is feasible. ``upper_bound`` is on what any policy earns; where a cost is minimised it is a
-    lower bound on what any policy costs. ``evidence`` holds the numbers behind the limits, in utilities, and
-    ``rollout_values`` ``(n, 1+m)`` those of the single rollouts, from which the intervals can be computed again.
+    lower bound on what any policy costs. ``rollout_values`` ``(n, 1+m)`` are those of the single rollouts, in utilities, from
+    which the intervals can be computed again.
     """
 
     confidence: float
@@ -56,10 +116,10 @@ class Certificate:
     assumes: dict[str, str] = field(default_factory=dict)
     by_start: tuple[StartValues, ...] = ()
     linearity: LinearityReport | None = None
-    linear: dict[str, Any] | None = None
-    leverage: dict[str, Any] | None = None
-    evidence: dict[str, Any] = field(default_factory=dict)
-    remarks: tuple[str, ...] = ()
+    linear: LinearValues | None = None
+    leverage: Leverage | None = None
+    evidence: Evidence = Evidence()
+    remarks: tuple[Remark, ...] = ()
     rollout_values: Array | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -69,47 +129,37 @@ class Certificate:
 
     def violation(self, problem: CMDP) -> Array:
         """By how much each constraint is missed at most, in utilities ``(m,)``."""
-        ends = np.array([low if c.sense == ">=" else high for (low, high), c in self._rows(problem)])
+        rows = zip(self.constraints, problem.constraints, strict=True)
+        ends = np.array([low if c.sense == ">=" else high for (low, high), c in rows])
         unit = (ends - problem.base[1:] * problem.horizon) / problem.scale[1:]
         return np.maximum(0.0, problem.thresholds - unit)
 
     def to_json(self) -> dict[str, Any]:
         """One JSON-ready object."""
+        evidence = {"rollouts": self.evidence.rollouts, "bound": self.evidence.bound}
         out: dict[str, Any] = {
             "schema": SCHEMA,
             "confidence": self.confidence,
-            "value": _list(self.value),
-            "constraints": [list(c) for c in self.constraints],
+            "value": _plain(self.value),
+            "constraints": _plain(self.constraints),
             "upper_bound": self.upper_bound,
             "gap": self.gap,
             "feasible": self.feasible,
-            "allowance": list(self.allowance),
+            "allowance": _plain(self.allowance),
             "assumes": self.assumes,
             "samples": self.samples,
             "seed": self.seed,
-            "by_start": [
-                {
-                    "state": np.asarray(s.state).tolist(),
-                    "weight": s.weight,
-                    "rollouts": s.rollouts,
-                    "value": list(s.value),
-                    "constraints": [list(c) for c in s.constraints],
-                }
-                for s in self.by_start
-            ],
+            "by_start": [_fields(s) for s in self.by_start],
             "linearity": None if self.linearity is None else self.linearity.to_json(),
-            "linear": self.linear,
-            "leverage": self.leverage,
-            "evidence": self.evidence,
-            "remarks": list(self.remarks),
+            "linear": None if self.linear is None else _fields(self.linear),
+            "leverage": None if self.leverage is None else _fields(self.leverage),
+            "evidence": {name: _fields(part) for name, part in evidence.items() if part is not None},
+            "remarks": [remark.text for remark in self.remarks],
         }
         if self.slack_bound is not None:
             out["slack_bound"] = self.slack_bound
             out["infeasible"] = "proved" if self.infeasible else "not proved"
         return out
-
-    def _rows(self, problem: CMDP) -> list[tuple[Limits, Any]]:
-        return list(zip(self.constraints, problem.constraints, strict=True))
 
 
 def verdict(problem: CMDP, low: Array, high: Array, allowance: float) -> Verdict:
@@ -126,5 +176,10 @@ def user_limits(problem: CMDP, low: Array, high: Array) -> tuple[Limits, ...]:
     return tuple((float(a), float(b)) for a, b in ends.T)
 
 
-def _list(limits: Limits | None) -> list[float] | None:
-    return None if limits is None else list(limits)
+def _fields(part: StartValues | LinearValues | Leverage | RolloutEvidence | BoundEvidence) -> dict[str, Any]:
+    return {name: _plain(value) for name, value in asdict(part).items()}
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it: lists for tuples."""
+    return [_plain(x) for x in value] if isinstance(value, tuple) else value

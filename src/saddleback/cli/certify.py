@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from saddleback.certificates import Certificate
-from saddleback.cli.common import Json, ProblemFile, print_json
+from saddleback.cli.common import Json, ProblemFile, StoredRun, print_json
 from saddleback.errors import InputError
-from saddleback.problem.policy_file import with_features
 from saddleback.reports.recertification_text import print_recertified, print_recheck
+from saddleback.runs.exit_codes import ExitCode, code_of_proof
 from saddleback.runs.recheck import recheck
 from saddleback.runs.run_folder import Run, load_run
-from saddleback.runs.targets import load_run_target
+from saddleback.runs.targets import load_run_target, with_features_of
 from saddleback.solving.recertify import recertify
 
 
 def certify(
-    run: Annotated[Path, typer.Argument(help="A folder that `saddleback solve --out` wrote.", metavar="RUN")],
+    run: StoredRun,
     samples: Annotated[
         int | None,
         typer.Option(
@@ -38,26 +35,27 @@ def certify(
 ) -> None:
     """Prove again, from new simulator calls, how good a stored policy is; or --recheck the stored proof without any."""
     stored = load_run(run)
-    unnamed = recheck_only and stored.target.endswith(".toml") and problem is None
-    instance = None if unnamed else load_run_target(stored, problem)
-    if instance is not None and stored.mixture is not None and instance.problem.features is not None:
-        stored = dataclasses.replace(stored, mixture=with_features(stored.mixture, instance.problem.features))
-    if recheck_only or instance is None:
+    if recheck_only:
         for name, value in {"--samples": samples, "--seed": seed, "--delta": delta}.items():
             if value is not None:
                 rule = "must not be given with --recheck, which draws no sample"
                 raise InputError(name, rule, value, "leave one of the two out")
+        if problem is not None or not stored.target.endswith(".toml"):  # else the numbers have to speak for themselves
+            stored = with_features_of(load_run_target(stored, problem).problem, stored)
         raise typer.Exit(_recheck(stored, as_json))
+    instance = load_run_target(stored, problem)
+    stored = with_features_of(instance.problem, stored)
     proof, pilot = recertify(stored, instance.problem, instance.simulator, samples=samples, seed=seed, delta=delta)
     if as_json:
         total = {"samples": proof.samples + pilot, "pilot": pilot}
         print_json({"run": str(run), **total, "certificate": proof.to_json(), "stored": stored.certificate})
     else:
         print_recertified(Console(), instance.problem, stored, proof, pilot)
-    raise typer.Exit(_exit_code(stored, proof))
+    strict, has_policy = stored.request.get("feasibility") == "strict", stored.mixture is not None
+    raise typer.Exit(code_of_proof(proof.feasible, has_policy=has_policy, infeasible=proof.infeasible, strict=strict))
 
 
-def _recheck(stored: Run, as_json: bool) -> int:
+def _recheck(stored: Run, as_json: bool) -> ExitCode:
     if stored.certificate is None:
         raise InputError("RUN", "must hold a certificate", "none", "solve it with more samples")
     checks = recheck(stored.certificate, stored.rollouts)
@@ -66,13 +64,4 @@ def _recheck(stored: Run, as_json: bool) -> int:
         print_json({"run": str(stored.path), "agrees": agrees, "checks": [c._asdict() for c in checks]})
     else:
         print_recheck(Console(), stored, checks)
-    return 0 if agrees else 1
-
-
-def _exit_code(stored: Run, proof: Certificate) -> int:
-    """0 where the constraints are proved to hold, or may be missed a little and are not refuted; 3 infeasible; else 4."""
-    if stored.mixture is None:
-        return 3 if proof.infeasible else 4
-    request: dict[str, Any] = stored.request
-    strict = request.get("feasibility") == "strict"
-    return 0 if proof.feasible == "certified" or (not strict and proof.feasible == "undecided") else 4
+    return ExitCode.ANSWERED if agrees else ExitCode.PROOF_FAILS

@@ -9,10 +9,11 @@ from rich.console import Console
 
 from saddleback.cli.common import Json, Seed, Settings, Target, print_json
 from saddleback.errors import require
-from saddleback.reports.frontier_text import print_frontier
+from saddleback.reports.frontier_text import frontier_json, print_frontier
+from saddleback.runs.settings import Method
 from saddleback.runs.targets import load_target
 from saddleback.solving.frontier import frontier as trade_off
-from saddleback.solving.prepare import Choices, prepare
+from saddleback.solving.prepare import prepare
 from saddleback.solving.progress import display
 
 
@@ -36,20 +37,13 @@ def frontier(
     rule = "must not be negative"
     require(certificate_samples >= 0, "--certificate-samples", rule, certificate_samples, "0 means no band")
     instance = load_target(target, settings or [])
-    parts = prepare(instance.problem, instance.simulator, samples, seed, Choices())
+    parts = prepare(instance.problem, instance.simulator, samples, seed, Method())
     with display() as progress:
-        if progress is not None:
-            progress("frontier", 0, 1)
+        progress("frontier", 0, 1)
         curve = trade_off(parts, constraint, points)
         if certificate_samples:
             curve = curve.certified(instance.simulator, samples=certificate_samples, seed=seed, delta=delta)
     if as_json:
-        name = instance.problem.constraints[curve.constraint].name
-        rows = [p.to_json() for p in curve.points]
-        vertices = curve.breakpoints() if instance.problem.num_constraints == 1 else None
-        out = {"constraint": name, "samples": parts.samples, "points": rows, "breakpoints": vertices}
-        if curve.band is not None:
-            out |= {"band": curve.band.to_json()}
-        print_json(out)
+        print_json(frontier_json(curve))
     else:
         print_frontier(Console(), curve)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from saddleback.cli.common import Json, Seed, Settings, Target, print_json
-from saddleback.reports.forecast_text import print_forecast
-from saddleback.runs.solution import Status
+from saddleback.reports.forecast_text import forecast_json, print_forecast, solve_command
+from saddleback.runs.exit_codes import ExitCode
 from saddleback.runs.targets import load_target
-from saddleback.solving.forecast import Forecast, forecast
-
-_USUAL_MOST = 100_000_000  # simulator calls after which `solve --epsilon` gives up unless told otherwise
+from saddleback.runs.verdict import Status
+from saddleback.solving.forecast import forecast
 
 
 def plan(
@@ -41,74 +38,11 @@ def plan(
         samples=samples,
         seed=seed,
     )
-    command = _command(target, settings or [], found)
+    command = solve_command(target, settings or [], found)
     if as_json:
-        print_json(_json(found, command))
+        print_json(forecast_json(found, command))
     else:
         print_forecast(Console(), found, command)
     if found.solution.status is Status.INFEASIBLE:
-        raise typer.Exit(found.solution.status.exit_code)
-    raise typer.Exit(0 if found.recommended != "neither" else 4)
-
-
-def _command(target: str, settings: Sequence[str], found: Forecast) -> str:
-    words = ["saddleback", "solve", target]
-    for setting in settings:
-        words += ["--set", setting]
-    words += ["--epsilon", f"{found.epsilon:g}"]
-    words += ["--delta", f"{found.delta:g}"] if found.delta != 0.05 else []
-    words += ["--feasibility", "strict"] if found.feasibility == "strict" else []
-    most = 10 * (found.likely or 0)  # well above the forecast
-    words += ["--max-samples", str(most)] if most > _USUAL_MOST else []
-    return shlex.join(words)
-
-
-def _json(found: Forecast, command: str) -> dict[str, Any]:
-    worst, slater = found.worst, found.slater
-    return {
-        "epsilon": found.epsilon,
-        "delta": found.delta,
-        "feasibility": found.feasibility,
-        "coreset": found.coreset,
-        "zeta": None
-        if slater is None
-        else {
-            "estimate": slater.estimate,
-            "low": slater.low,
-            "high": slater.high,
-            "units": "utilities",
-            "label": "measured",
-        },
-        "simulator": {"seconds_per_call": found.seconds_per_call},
-        "pilot": {
-            "samples": found.pilot_samples,
-            "error": found.pilot_error,
-            "status": found.solution.status.value,
-            "message": found.solution.message,
-        },
-        "worst_case": {"samples": None, "reason": found.why_no_worst}
-        if worst is None
-        else {
-            "samples": worst.samples,
-            "bytes": found.worst_bytes,
-            "stored_bytes": worst.bytes,
-            "seconds": worst.seconds,
-            "label": worst.label,
-            "solver": worst.solver._asdict(),
-            "evaluation": worst.evaluation._asdict(),
-            "resolution": worst.resolution,
-            "target_shift": worst.target_shift,
-            "remarks": list(worst.remarks),
-        },
-        "adaptive": {"samples": None, "reason": found.why_no_likely}
-        if found.likely is None
-        else {
-            "samples": found.likely,
-            "bytes": found.likely_bytes,
-            "seconds": found.likely * found.seconds_per_call,
-            "label": "heuristic",
-        },
-        "recommended": found.recommended,
-        "recommended_bytes": found.recommended_bytes,
-        "command": command if found.recommended == "adaptive" else None,
-    }
+        raise typer.Exit(ExitCode.INFEASIBLE)
+    raise typer.Exit(ExitCode.UNDECIDED if found.recommended == "neither" else ExitCode.ANSWERED)

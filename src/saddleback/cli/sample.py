@@ -17,19 +17,19 @@ from saddleback.cli.common import Json, Seed, Settings, Target, print_json
 from saddleback.cli.drawing import Drawing, ExecutorName, Timeout, Workers, resumable
 from saddleback.designs.design import Design
 from saddleback.errors import InputError, require
-from saddleback.files.disk import disk_faults_named
-from saddleback.files.json_file import sync_folder
+from saddleback.files.disk import disk_faults_named, sync_folder
 from saddleback.instances.instance import Instance
+from saddleback.runs.settings import Method
+from saddleback.runs.settings import Settings as Asked
 from saddleback.runs.targets import load_target, origin_of
 from saddleback.runs.work_folder import SAMPLES, abandon_work, begin_work, finish_work, work_folder
 from saddleback.sampling.blocks import Block, BlockSource
-from saddleback.sampling.executors.durable import Durable
 from saddleback.sampling.fingerprint import fingerprint_of
 from saddleback.sampling.store.header import require_same
 from saddleback.sampling.store.pooling import PARTS, pool, seeds_of
 from saddleback.sampling.store.sample_store import SampleStore, verify_store
 from saddleback.simulators.generative_model import BLOCK, Stream
-from saddleback.solving.choices import Choices, parts_of
+from saddleback.solving.parts import parts_of
 from saddleback.solving.progress import display
 
 SHARES = {Stream.SOLVER: 1, Stream.EVALUATION: 3}
@@ -81,7 +81,7 @@ def draw_rounds(
     """Draw what is missing of so many rounds, and say what there is; ``source`` as in :func:`saddleback.cli.solve.carry_out`."""
     named = target if source is None else source
     instance, seed, began = load_target(named, settings), options["seed"], time.monotonic()
-    problem, names, _, _, designer = parts_of(instance.problem, Choices())
+    problem, names, _, _, designer = parts_of(instance.problem, Method())
     design = designer.design(problem)
     _check_seed(place, seed)
     most = _MOST_BLOCKS // (sum(SHARES.values()) * design.size)
@@ -109,11 +109,11 @@ def draw_rounds(
             display() as show,
             drawing.executor(instance, place / SAMPLES, show, fields=fields, counts=True) as executor,
         ):
-            assert isinstance(executor.inner, Durable)
-            missing = executor.inner.missing(blocks, tasks)
+            assert executor.kept is not None
+            missing = executor.kept.missing(blocks, tasks)
             for _ in executor.run(blocks.draw, missing):
                 pass
-            digest = executor.inner.content_hashes()[f"samples-{seed}"]
+            digest = executor.kept.content_hashes()[f"samples-{seed}"]
     except InputError:  # samples of something else, say: a request that was mistyped must not keep the right one out
         if fresh:
             abandon_work(place)
@@ -190,9 +190,9 @@ def samples_for(instance: Instance, budget: dict[str, Any], parts: dict[str, Any
     if "from" not in budget:
         yield None
         return
-    choices = Choices(parts["solver"], parts["evaluator"], parts["design"], parts["buffers"], mode=parts["mode"])
+    method = Asked.of_record({"budget": {"certificate": 1}, "parts": parts}).method
     with open_samples(Path(budget["from"])) as store:
-        problem, _, _, _, designer = parts_of(instance.problem, choices)
+        problem, _, _, _, designer = parts_of(instance.problem, method)
         fields = {"coreset": coreset_of(designer.design(problem)), "seed": store.fingerprint.get("seed")}
         given = {**fingerprint_of(instance.problem, instance.simulator), **fields}
         require_same(store.folder, store.fingerprint, given, {PARTS})

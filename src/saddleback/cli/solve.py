@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from rich.console import Console
 
-from saddleback.cli.common import Json, Seed, Settings, Target, exact_answer, exact_json, print_json
+from saddleback.cli.common import Json, Seed, Settings, Target, print_json
 from saddleback.cli.drawing import Callbacks, Drawing, ExecutorName, Timeout, Workers, resumable
 from saddleback.cli.sample import pinned, samples_for
 from saddleback.designs import BY_NAME as DESIGNS
@@ -21,19 +21,18 @@ from saddleback.instances.instance import Instance
 from saddleback.method.duals import BY_NAME as DUALS
 from saddleback.method.evaluators import BY_NAME as EVALUATORS
 from saddleback.method.solvers import BY_NAME as SOLVERS
-from saddleback.problem.policy_file import save_mixture
-from saddleback.reports.listeners import JSONLines
+from saddleback.problem.policy_file import save_policy
 from saddleback.reports.listeners import make as make_callback
 from saddleback.runs.certificate_file import problem_fields
-from saddleback.runs.run_folder import check_place, save_run
-from saddleback.runs.solution import Solution
+from saddleback.runs.run_folder import check_place
 from saddleback.runs.targets import load_target, origin_of
 from saddleback.runs.text import print_solution
-from saddleback.runs.work_folder import TRACE, abandon_work, begin_work, finish_work, work_folder
+from saddleback.runs.truth import exact_answer, exact_json
 from saddleback.simulators.generative_model import derived_seed
-from saddleback.solving.drawings import drawings_of
+from saddleback.solving.kept_run import Place, put_away, solve_kept
+from saddleback.solving.kept_run import Workers as DrawnBy
 from saddleback.solving.progress import display
-from saddleback.solving.solve import solve as solve_problem
+from saddleback.solving.solution import Solution
 
 _USUAL_SAMPLES = 1_000_000
 _MOST_SAMPLES = 100_000_000
@@ -168,39 +167,31 @@ def carry_out(
         if store is not None:
             budget = {**budget, "from_sha256": pinned(store, budget)}
             seed = _certificate_seed(instance, budget, parts)
-        samples = None
-        if place is not None and origin is not None:
-            asked = {"budget": budget, "parts": parts}
-            samples = begin_work(place, "solve", target, list(origin.settings), asked)
-            listeners.append(JSONLines(work_folder(place) / TRACE))
-        given = {name: value for name, value in budget.items() if name not in ("from", "from_sha256")}
+        record = {"budget": budget, "parts": parts}
+        kept = None if place is None or origin is None else Place(place, target, origin, output.force)
         try:
-            with resumable(place), display() as progress, drawing.executor(instance, samples, progress) as executor:
-                solution = solve_problem(
+            with resumable(place), display() as progress:
+                solution, executor = solve_kept(
                     instance.problem,
                     instance.simulator,
-                    **given,
-                    **{**parts, "seed": seed},
-                    store=store,
-                    executor=executor,
-                    progress=progress,
+                    record,
+                    kept,
+                    DrawnBy(*drawing),
+                    show=progress,
                     callbacks=[progress.notice, *listeners],
+                    store=store,
+                    certificate_seed=seed,
                 )
         except InputError as fault:
-            if place is not None:
-                abandon_work(place)
             raise _in_all(fault, budget) from None
     truth = _truth(instance, solution) if output.check else None
     try:
         if output.policy is not None and solution.mixture is not None:
-            save_mixture(solution.mixture, solution.problem, output.policy)
+            save_policy(solution.mixture, solution.problem, output.policy)
         elif output.policy is not None:
             Console(stderr=True).print(f"no policy to write to {output.policy}", markup=False)
-        if place is not None and origin is not None:
-            drawings = drawings_of(solution)
-            request, trace = {**budget, **parts}, work_folder(place) / TRACE
-            save_run(place, solution, origin, request, seed, force=output.force, drawings=drawings, trace=trace)
-            finish_work(place)
+        if kept is not None:
+            put_away(kept, solution, record, seed)
     finally:  # a full disk must not cost the answer too
         if output.as_json:
             print_json({**solution.to_json(), **executor.report(), **({"exact": truth} if output.check else {})})
@@ -227,7 +218,6 @@ def _certificate_seed(instance: Instance, budget: dict[str, Any], parts: dict[st
 
     With the streams of the first certificate the second question would depend on the samples that are to answer it.
     """
-    require(parts["seed"] >= 0, "--seed", "must not be negative", parts["seed"], "use 0, 1, 2 …")
     asked = {name: value for name, value in budget.items() if name != "from"}  # the folder may be moved
     text = json.dumps([asked, parts, problem_fields(instance.problem)], sort_keys=True)
     return derived_seed(parts["seed"], int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]))

@@ -22,7 +22,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from saddleback.errors import InputError, require
-from saddleback.features.settings import RANK_TOLERANCE
+from saddleback.features.base import RANK_TOLERANCE
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Actions, Array, States
 

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.errors import require
-from saddleback.features.settings import RANK_TOLERANCE
+from saddleback.features.base import RANK_TOLERANCE
 from saddleback.problem.rounding import first_largest
 from saddleback.problem.spaces import Array
 

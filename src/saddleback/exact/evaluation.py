@@ -16,9 +16,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
-from scipy.sparse.linalg import splu
 
 from saddleback.exact.bellman import Chain, Choice, Limits, Model
+from saddleback.problem.finite_model import factors
 from saddleback.problem.spaces import Array
 
 _DENSE = 100  # states up to which the equations are solved at once
@@ -56,7 +56,7 @@ def evaluate(model: Model, chain: Chain, V: Array, q: Array, mixed: float, width
     excess: list[float] = []
     cost, direct = 0.0, model.num_states <= _DENSE
     if direct:
-        V = _dense(chain, chain.utilities, "N")
+        V = solve_dense(chain, chain.utilities, "N")
     new, spare = np.empty_like(V), np.empty_like(V)  # the guess stays as it is
     while True:
         low, high = chain.sweep(V, q, new)
@@ -86,7 +86,7 @@ def visits(model: Model, actions: Choice, accuracy: float) -> Array:
     d, direct = H * rho, model.num_states <= _DENSE
     excess: list[float] = []
     if direct:
-        d = np.maximum(_dense(chain, rho[:, None], "T")[:, 0], 0.0)
+        d = np.maximum(solve_dense(chain, rho[:, None], "T")[:, 0], 0.0)
     while True:
         new = chain.push(rho, d)
         excess.append(discount.reach() * float(np.abs(new - d).sum()) / goal)
@@ -126,13 +126,11 @@ def _price_of_factors(chain: Chain, k: int) -> float:
     return np.inf if S * band > _MOST_FILL else _SETUP + S * band**2 / 8 / (4 * P.nnz * k)
 
 
-def _dense(chain: Chain, right: Array, form: Form) -> Array:
+def solve_dense(chain: Chain, right: Array, form: Form) -> Array:
+    """(I − γP_π)⁻¹ times ``right`` ``(S, k)``, or its transpose, by dense factors."""
     matrix = np.eye(chain.P.shape[0]) - chain.gamma * chain.P.toarray()
     return np.asarray(np.linalg.solve(matrix if form == "N" else matrix.T, right))
 
 
 def _factored(chain: Chain, right: Array, form: Form) -> Array:
-    """Rows are diagonally dominant, so the diagonal is a stable pivot and unreachable states keep exactly zero visits."""
-    matrix = scipy.sparse.csc_array(scipy.sparse.eye_array(chain.P.shape[0]) - chain.gamma * chain.P)
-    lu = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-    return np.asarray(lu.solve(right, form))  # type: ignore[call-overload]  # the stubs do not know "T"
+    return np.asarray(factors(chain.P, chain.gamma).solve(right, form))  # type: ignore[call-overload]  # no "T" in the stubs

@@ -22,6 +22,7 @@ import numpy as np
 from saddleback.errors import NumericalError
 from saddleback.exact.bellman import TIE, Choice, Greedy, Model
 from saddleback.exact.evaluation import Evaluation, evaluate
+from saddleback.problem.policies import maximum_over_actions
 from saddleback.problem.spaces import Array
 
 _PART = 0.1  # of the distance between the limits: the worst a policy is evaluated
@@ -33,6 +34,8 @@ _STALL, _NOISE = (
     100.0,
 )  # so many rounds without gain, with limits at most so many times too far apart, are rounding's
 _MOST_ROUNDS = 10_000
+_OPTIMAL, _TIED = 1e-12, 1e-11  # of Σq·H: what an optimum may leave, and how far apart tied actions may seem
+_FINEST = 16 * float(np.finfo(np.float64).eps)  # of H²: limits are hardly ever closer
 ROUNDING = 128 * float(np.finfo(np.float64).eps)  # of Σq·H²: limits as far apart as this cannot be told from equal ones
 
 
@@ -98,6 +101,19 @@ def price(
     width = _WIDTH * allowed / total
     found = evaluate(model, chain, here.values, q, np.inf, np.where(q > 0, width, max(width, _UNPRICED * H)))
     return Priced(bound, Place(here.actions, found.values), found)
+
+
+def optimum(model: Model, q: Array) -> tuple[Choice, Array]:
+    """The best policy for □_q, tied actions to the lowest index, and its values at ρ ``(k,)`` up to rounding.
+
+    It is best in every state: the upper limit allows for the worst residual of all.
+    """
+    total, H, gamma = float(q.sum()), model.discount.horizon, model.discount.gamma
+    V = price(model, q, anywhere(model), _OPTIMAL * total * H).place.values
+    Q = (model.utilities @ q + gamma * (model.P @ (V @ q))).reshape(-1, model.num_actions)
+    actions = (maximum_over_actions(Q)[:, None] - Q <= _TIED * total * H).argmax(axis=1).astype(np.int32)
+    limits = evaluate(model, model.chain(actions), V, q, np.inf, _FINEST * H * H).limits
+    return actions, ((limits.low + limits.high) / 2)[: len(q)]
 
 
 def _look_ahead(

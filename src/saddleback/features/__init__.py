@@ -4,12 +4,12 @@
 """
 
 from saddleback.features.aggregation import Aggregation, Cells
+from saddleback.features.base import FeatureFunction, FeatureMap, FeatureMatrix
 from saddleback.features.constant import Constant, WithConstant, with_constant
 from saddleback.features.fourier import Fourier
 from saddleback.features.frame import Frame
-from saddleback.features.function import FeatureFunction
 from saddleback.features.making import BY_NAME, make, make_stacked, settings_of
-from saddleback.features.matrix import FeatureMatrix
+from saddleback.features.multilinear import MultilinearInterpolation
 from saddleback.features.one_hot import OneHot
 from saddleback.features.per_action import PerAction
 from saddleback.features.polynomial import Polynomial
@@ -17,7 +17,7 @@ from saddleback.features.radial_basis import RadialBasis
 from saddleback.features.random_fourier import RandomFourier
 from saddleback.features.report import FeatureReport, examine
 from saddleback.features.stacked import Joined, Stacked
-from saddleback.features.state import StateFeatures, StateFunction, StateMatrix
+from saddleback.features.state import StateFeatures, StateFunction, StateMap, StateMatrix
 from saddleback.features.tiles import Tiles
 
 __all__ = [
@@ -26,11 +26,13 @@ __all__ = [
     "Cells",
     "Constant",
     "FeatureFunction",
+    "FeatureMap",
     "FeatureMatrix",
     "FeatureReport",
     "Fourier",
     "Frame",
     "Joined",
+    "MultilinearInterpolation",
     "OneHot",
     "PerAction",
     "Polynomial",
@@ -39,6 +41,7 @@ __all__ = [
     "Stacked",
     "StateFeatures",
     "StateFunction",
+    "StateMap",
     "StateMatrix",
     "Tiles",
     "WithConstant",

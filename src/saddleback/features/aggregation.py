@@ -2,26 +2,72 @@
 
 :class:`Aggregation` has the groups of a finite space as an array; :class:`Cells` cuts coordinates into a grid, cell (i_1 … i_k)
 holding the states with i_j ≤ u_j·c_j < i_j + 1 (the last cell also has its upper edge). A constant is in the span.
+
+Binary maps are given by the coordinates that are 1: ψ(s) = Σ_t e_{i_t(s)}, so that ψ(s)ᵀΘ = Σ_t Θ[i_t(s)] needs no product.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from saddleback.errors import InputError, require
-from saddleback.features.active import ActiveRows, Indices, dense_rows, gathered
-from saddleback.features.frame import Frame, as_frame
-from saddleback.features.settings import check_dimension, wholes
+from saddleback.errors import InputError, require, whole
+from saddleback.features.base import check_dimension
+from saddleback.features.frame import Frame, as_frame, one_each
 from saddleback.problem.spaces import Array, States
+
+Indices = NDArray[np.int64]
+
+
+class _Binary(Protocol):
+    @property
+    def dim(self) -> int: ...
+
+    def active(self, states: States, /) -> Indices: ...
+
+
+class BinaryMap:
+    """A map that has ``dim`` and ``active``: the t coordinates that are 1 at each state, ``(t, n)``, distinct in a column."""
+
+    def at(self: _Binary, states: States) -> Array:
+        """Rows ``(n, dim)`` with t ones each."""
+        rows = np.zeros((len(states), self.dim))
+        rows[np.arange(len(states)), self.active(states)] = 1.0
+        return rows
+
+    def product(self: _Binary, states: States, theta: Array) -> Array:
+        """Sums of t rows of Θ."""
+        first, *others = self.active(states)
+        total = np.take(theta, first, axis=0)
+        for i_t in others:
+            total += np.take(theta, i_t, axis=0)
+        return total
+
+    def held(self: _Binary, states: States) -> ActiveRows:
+        """The coordinates that are 1 at these states."""
+        return ActiveRows(self.active(states), self.dim)
 
 
 @dataclass(frozen=True, eq=False)
-class Aggregation:
+class ActiveRows(BinaryMap):
+    """A binary map held at some states: ``indices`` ``(t, n)``, t numbers a state where ψ would take ``dim``."""
+
+    indices: Indices
+    dim: int
+    constant: bool = field(default=True, init=False)
+
+    def active(self, states: States) -> Indices:
+        """Columns of the indices."""
+        return np.take(self.indices, states, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Aggregation(BinaryMap):
     """``groups[s]`` ∈ {0 … k−1}, integers ``(S,)`` in which every group has a state."""
 
     groups: NDArray[np.int64]
@@ -43,24 +89,13 @@ class Aggregation:
         object.__setattr__(self, "groups", groups.astype(np.int64))
         object.__setattr__(self, "dim", k)
 
-    def at(self, states: States) -> Array:
-        """Unit rows ``(n, k)``."""
-        return dense_rows(self._active(states), self.dim)
-
-    def product(self, states: States, theta: Array) -> Array:
-        """Rows of Θ."""
-        return gathered(self._active(states), theta)
-
-    def held(self, states: States) -> ActiveRows:
-        """The groups of these states."""
-        return ActiveRows(self._active(states), self.dim)
-
-    def _active(self, states: States) -> Indices:
+    def active(self, states: States) -> Indices:
+        """The group of each state, ``(1, n)``."""
         return self.groups[states][None]
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class Cells(BinaryMap):
     """A grid over a frame or a state space: ``cells`` in each coordinate, one number for all or one each."""
 
     frame: Frame
@@ -69,7 +104,7 @@ class Cells:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "frame", as_frame(self.frame))
-        object.__setattr__(self, "cells", wholes("cells", self.cells, self.frame.num, 1))
+        object.__setattr__(self, "cells", one_each("cells", self.cells, self.frame.num, partial(whole, low=1)))
         check_dimension(self.dim, "use fewer cells")
 
     @property
@@ -77,19 +112,8 @@ class Cells:
         """Number of cells, Π_j c_j."""
         return math.prod(self.cells)
 
-    def at(self, states: States) -> Array:
-        """Unit rows ``(n, k)``."""
-        return dense_rows(self._active(states), self.dim)
-
-    def product(self, states: States, theta: Array) -> Array:
-        """Rows of Θ."""
-        return gathered(self._active(states), theta)
-
-    def held(self, states: States) -> ActiveRows:
-        """The cells of these states."""
-        return ActiveRows(self._active(states), self.dim)
-
-    def _active(self, states: States) -> Indices:
+    def active(self, states: States) -> Indices:
+        """The cell of each state, ``(1, n)``."""
         return grid_cell(self.frame.unit(states), self.cells, self.cells)[None]
 
 

@@ -13,15 +13,16 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from saddleback.errors import whole
+from saddleback.features.base import check_dimension
 from saddleback.features.frame import Frame, as_frame
-from saddleback.features.multi_indices import count, multi_indices
-from saddleback.features.settings import check_dimension, whole
-from saddleback.features.state import StateMatrix, hold
+from saddleback.features.polynomial import count, multi_indices
+from saddleback.features.state import StateMap
 from saddleback.problem.spaces import Array, States
 
 
 @dataclass(frozen=True, eq=False)
-class Fourier:
+class Fourier(StateMap):
     """Cosines up to ``order`` in each coordinate of a frame or a state space, and up to ``degree`` in all together."""
 
     frame: Frame
@@ -56,14 +57,6 @@ class Fourier:
             else:
                 C, S = C * cos_j - S * sin_j, S * cos_j + C * sin_j
         return C.T
-
-    def product(self, states: States, theta: Array) -> Array:
-        """ψ(s)ᵀΘ."""
-        return np.asarray(self.at(states) @ theta)
-
-    def held(self, states: States) -> StateMatrix:
-        """The rows at these states."""
-        return hold(self, states)
 
     def _one_coordinate(self, u: Array) -> tuple[Array, Array]:
         """cos(π c u) and sin(π c u) for c = 0 … order, ``(order + 1, n)``, each from the one before."""

@@ -10,17 +10,17 @@ or else the number itself. With a function or a shape nothing takes memory in pr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from saddleback.errors import InputError, require
-from saddleback.features.settings import real_array, whole
+from saddleback.errors import InputError, require, whole
 from saddleback.problem.spaces import Array, BoxStates, States, StateSpace
 
 Coordinates = Callable[[States], Array] | Array
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,31 +75,55 @@ class Frame:
 
     def unit(self, states: States) -> Array:
         """u(s), ``(n, k)``."""
-        x = self._coordinates_of(states)
-        _check_width(x, self.num)
-        u = (x - self.low) / (self.high - self.low)
-        np.clip(u, 0.0, 1.0, out=u)
-        lost = np.isnan(u).any(axis=1)
-        if lost.any():
-            state = states[int(lost.argmax())]
-            raise InputError("states", "must have coordinates that are numbers", state, "mend what gives the state")
-        return np.asarray(u)
+        u = self.to_unit(self._coordinates_of(states))
+        return np.clip(u, 0.0, 1.0, out=u)
+
+    def inside(self, states: States) -> Array:
+        """x(s), moved to the edge where it lies beyond, ``(n, k)``."""
+        return np.clip(self._coordinates_of(states), self.low, self.high)
 
     def to_unit(self, points: Array) -> Array:
         """Points ``(c, k)`` in the user's coordinates as points of the scaled space, not clipped."""
         return np.asarray((points - self.low) / (self.high - self.low))
 
     def _coordinates_of(self, states: States) -> Array:
-        if self.coordinates is None:
-            return np.asarray(states, dtype=np.float64)
-        x = self.coordinates(states) if callable(self.coordinates) else self.coordinates[states]
-        x = np.asarray(x, dtype=np.float64)
-        return x[:, None] if x.ndim == 1 else x
+        given: Any = states
+        if self.coordinates is not None:
+            given = self.coordinates(states) if callable(self.coordinates) else self.coordinates[states]
+        x = np.asarray(given, dtype=np.float64)
+        x = x[:, None] if x.ndim == 1 and self.coordinates is not None else x
+        _check_width(x, self.num)
+        lost = np.isnan(x)
+        if lost.any():
+            state = states[int(lost.any(axis=1).argmax())]
+            raise InputError("states", "must have coordinates that are numbers", state, "mend what gives the state")
+        return x
 
 
 def as_frame(frame: Frame | StateSpace) -> Frame:
     """A frame, or that of a state space."""
     return frame if isinstance(frame, Frame) else Frame.of(frame)
+
+
+def one_each(name: str, value: Any, count: int, check: Callable[[str, Any], Value]) -> tuple[Value, ...]:
+    """One value a coordinate, from a list of ``count`` or from one for all; ``check`` takes a name and refuses what is bad."""
+    if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
+        require(len(value) == count, name, f"must hold {count} numbers, one a coordinate", value, "or give one for all")
+        return tuple(check(f"{name}[{j}]", x) for j, x in enumerate(value))
+    return (check(name, value),) * count
+
+
+def real_array(name: str, value: Any, remedy: str) -> Array:
+    """``value`` as a finite float64 array."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(name, "must hold numbers", repr(value), remedy) from error
+    bad = np.argwhere(~np.isfinite(array))
+    if bad.size:
+        at = tuple(int(i) for i in bad[0])
+        raise InputError(name, "must be finite", f"{array[at]} at {list(at)}" if at else array[at], remedy)
+    return array
 
 
 def _number(states: States) -> Array:

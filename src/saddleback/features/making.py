@@ -4,7 +4,8 @@
 
 Maps of states are placed on the space's coordinates (settings ``low``, ``high``, ``coordinates``, ``shape``: see
 :mod:`saddleback.features.frame`), get the constant 1 where it is not in their span (``constant = false`` leaves them alone)
-and a copy for each action.
+and a copy for each action. So are those of other packages, by entry points in the group ``saddleback.features``: a class or
+function of a frame and of settings by name, which gives a map of states (:class:`saddleback.features.StateFeatures`).
 """
 
 from __future__ import annotations
@@ -13,37 +14,43 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from saddleback.errors import InputError, require
+from saddleback.errors import InputError, flag, require, whole
 from saddleback.features.aggregation import Aggregation, Cells
+from saddleback.features.base import FeatureFunction, FeatureMatrix
 from saddleback.features.constant import with_constant
 from saddleback.features.fourier import Fourier
 from saddleback.features.frame import Frame
-from saddleback.features.function import FeatureFunction
-from saddleback.features.matrix import FeatureMatrix
+from saddleback.features.multilinear import MultilinearInterpolation
 from saddleback.features.one_hot import OneHot
 from saddleback.features.per_action import PerAction
 from saddleback.features.polynomial import Polynomial
 from saddleback.features.radial_basis import RadialBasis
 from saddleback.features.random_fourier import RandomFourier
-from saddleback.features.settings import flag, whole
 from saddleback.features.stacked import Stacked
 from saddleback.features.state import StateFeatures
 from saddleback.features.tiles import Tiles
+from saddleback.problem.registry import Registry
 from saddleback.problem.spaces import Features, FiniteStates, StateSpace
 
-BY_NAME: dict[str, Callable[..., Any]] = {
-    "one-hot": OneHot,
-    "matrix": FeatureMatrix,
-    "function": FeatureFunction,
-    "aggregation": Aggregation,
-    "cells": Cells,
-    "tiles": Tiles,
-    "radial-basis": RadialBasis,
-    "fourier": Fourier,
-    "polynomial": Polynomial,
-    "random-fourier": RandomFourier,
-}
+BY_NAME: Registry[Callable[..., Any]] = Registry(
+    "features",
+    {
+        "one-hot": OneHot,
+        "matrix": FeatureMatrix,
+        "function": FeatureFunction,
+        "aggregation": Aggregation,
+        "cells": Cells,
+        "tiles": Tiles,
+        "multilinear": MultilinearInterpolation,
+        "radial-basis": RadialBasis,
+        "fourier": Fourier,
+        "polynomial": Polynomial,
+        "random-fourier": RandomFourier,
+    },
+)
 
+IN_CODE = ("matrix", "function")
+"""Maps that no settings can make: they hold arrays and functions."""
 
 PLACE = ("low", "high", "coordinates", "shape")
 """Settings of every map that looks at coordinates."""
@@ -84,16 +91,15 @@ def settings_of(name: str) -> tuple[str, ...]:
         return ()
     if kind is Aggregation:
         return ("groups", "direct", "constant")
-    own = [p.name for p in inspect.signature(kind).parameters.values() if p.name != "frame"]
+    _, *own = inspect.signature(kind).parameters  # the frame comes first
     return (*own, *PLACE, "constant", "direct")
 
 
 def _kind(name: str) -> Callable[..., Any]:
-    in_code = {k for k, v in BY_NAME.items() if v in (FeatureMatrix, FeatureFunction)}
-    by_settings = [k for k in BY_NAME if k not in in_code]
-    if not isinstance(name, str) or name not in BY_NAME:
-        raise InputError("features", "must name a feature map", repr(name), f"known are {', '.join(by_settings)}")
-    require(name not in in_code, "features", "must be made of settings", name, "build it in Python, or pick another")
+    known = isinstance(name, str) and name in BY_NAME
+    listing = f"known are {', '.join(k for k in BY_NAME if k not in IN_CODE)}"
+    require(known, "features", "must name a feature map", repr(name), listing)
+    require(name not in IN_CODE, "features", "must be made of settings", name, "build it in Python, or pick another")
     return BY_NAME[name]
 
 

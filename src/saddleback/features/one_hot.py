@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from saddleback.problem.policies import maximum_over_actions
-from saddleback.problem.rounding import first_largest
+from saddleback.features.base import FeatureMap
 from saddleback.problem.spaces import Actions, Array, States
 
 
 @dataclass(frozen=True)
-class OneHot:
+class OneHot(FeatureMap):
     """θ is a table: everything is an index into it."""
 
     num_states: int
@@ -32,22 +31,9 @@ class OneHot:
         rows[np.arange(len(states)), states * self.num_actions + actions] = 1.0
         return rows
 
-    def all(self, states: States) -> Array:
-        """Unit rows for each action ``(n, A, S·A)``."""
-        n, A = len(states), self.num_actions
-        return self.at(np.repeat(states, A), np.tile(np.arange(A), n)).reshape(n, A, self.dim)
-
     def values(self, states: States, theta: Array) -> Array:
         """Rows of the table."""
         return np.asarray(theta.reshape(self.num_states, self.num_actions, *theta.shape[1:])[states])
-
-    def maximum(self, states: States, theta: Array) -> Array:
-        """Row maxima of the table."""
-        return maximum_over_actions(self.values(states, theta))
-
-    def argmax(self, states: States, theta: Array) -> Actions:
-        """First maximising column of each row of the table."""
-        return first_largest(self.values(states, theta), axis=1)
 
     def restricted(self, stand_ins: NDArray[np.int64]) -> RestrictedOneHot:
         """The same table where actions that are not allowed have the entry of their stand-in, ``(S, A)``."""

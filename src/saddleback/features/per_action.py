@@ -13,18 +13,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from saddleback.errors import require
-from saddleback.features.settings import check_dimension, whole
+from saddleback.errors import require, whole
+from saddleback.features.base import FeatureMap, check_dimension
 from saddleback.features.state import StateFeatures
 from saddleback.problem.policies import maximum_over_actions
 from saddleback.problem.rounding import first_largest
 from saddleback.problem.spaces import Actions, Array, States
 
-_PIECE = 1 << 18  # numbers in a piece of ψ and of the values (2 MB)
+_PIECE = 1 << 18  # numbers in a piece of ψ (those touched, where it is sparse) and of the values (2 MB)
 
 
 @dataclass(frozen=True, eq=False)
-class PerAction:
+class PerAction(FeatureMap):
     """φ(s, a) = e_a ⊗ ψ(s); ``direct`` makes solvers ask for maxima alone and never keep φ."""
 
     state_features: StateFeatures
@@ -92,7 +92,7 @@ class PerAction:
         A, k = self.num_actions, self.state_features.dim
         blocks = np.moveaxis(theta.reshape(A, k, -1), 0, 1)  # (k, A, m)
         columns = np.ascontiguousarray(blocks).reshape(k, -1)
-        step = max(1, _PIECE // (k + columns.shape[1]))
+        step = max(1, _PIECE // (getattr(self.state_features, "touched", k) + columns.shape[1]))
         for first in range(0, len(states), step):
             piece = slice(first, min(first + step, len(states)))
             values = self.state_features.product(states[piece], columns)

@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from saddleback.errors import one_of, whole
+from saddleback.features.base import check_dimension
 from saddleback.features.frame import Frame, as_frame
-from saddleback.features.multi_indices import multi_indices
-from saddleback.features.settings import check_dimension, one_of, whole
-from saddleback.features.state import StateMatrix, hold
+from saddleback.features.state import StateMap
 from saddleback.problem.spaces import Array, States
 
 
 @dataclass(frozen=True, eq=False)
-class Polynomial:
+class Polynomial(StateMap):
     """Products of polynomials of the coordinates of a frame or a state space, of total ``degree``."""
 
     frame: Frame
@@ -51,14 +51,6 @@ class Polynomial:
             product *= self._one_coordinate(z[:, j])[self.exponents[:, j]]
         return product.T
 
-    def product(self, states: States, theta: Array) -> Array:
-        """ψ(s)ᵀΘ."""
-        return np.asarray(self.at(states) @ theta)
-
-    def held(self, states: States) -> StateMatrix:
-        """The rows at these states."""
-        return hold(self, states)
-
     def _one_coordinate(self, z: Array) -> Array:
         """B_0(z) … B_p(z), ``(p + 1, n)``."""
         B = np.ones((self.degree + 1, len(z)))
@@ -67,3 +59,25 @@ class Polynomial:
         for e in range(1, self.degree):
             B[e + 1] = z * B[e] if self.basis == "power" else 2 * z * B[e] - B[e - 1]
         return B
+
+
+def count(num: int, order: int, degree: int | None) -> int:
+    """How many c ∈ {0, 1, …}^num, one function a coordinate, have c_j ≤ ``order``, and Σ c_j ≤ ``degree`` where it is given."""
+    if degree is None:
+        return int((order + 1) ** num)
+    degree = min(degree, num * order)  # no sum is larger
+    ways = [1] + [0] * degree  # of reaching each sum with the coordinates so far
+    for _ in range(num):
+        ways = [sum(ways[max(0, s - order) : s + 1]) for s in range(degree + 1)]
+    return sum(ways)
+
+
+def multi_indices(num: int, order: int, degree: int | None) -> NDArray[np.int64]:
+    """All of these c, ``(count, num)``, by Σ c_j and then as in a dictionary: the constant c = 0 comes first."""
+    most = num * order if degree is None else degree
+    found = np.zeros((1, 0), dtype=np.int64)
+    for _ in range(num):
+        longer = np.hstack([np.repeat(found, order + 1, axis=0), np.tile(np.arange(order + 1), len(found))[:, None]])
+        found = longer[longer.sum(axis=1) <= most]
+    keys = [found[:, j] for j in reversed(range(num))]
+    return np.asarray(found[np.lexsort([*keys, found.sum(axis=1)])])

@@ -13,19 +13,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from saddleback.errors import require
-from saddleback.features.frame import Frame, as_frame
-from saddleback.features.settings import check_dimension, flag, positives, real_array, wholes
-from saddleback.features.state import StateMatrix, hold
+from saddleback.errors import flag, positive, require, whole
+from saddleback.features.base import check_dimension
+from saddleback.features.frame import Frame, as_frame, one_each, real_array
+from saddleback.features.state import StateMap
 from saddleback.problem.spaces import Array, States
 
 
 @dataclass(frozen=True, eq=False)
-class RadialBasis:
+class RadialBasis(StateMap):
     """Gaussian bumps over a frame or a state space, on a ``grid``, or at ``centres`` ``(c, k)`` in the user's coordinates."""
 
     frame: Frame
@@ -38,10 +39,10 @@ class RadialBasis:
     def __post_init__(self) -> None:
         object.__setattr__(self, "frame", as_frame(self.frame))
         k = self.frame.num
-        object.__setattr__(self, "bandwidth", positives("bandwidth", self.bandwidth, k))
+        object.__setattr__(self, "bandwidth", one_each("bandwidth", self.bandwidth, k, positive))
         flag("normalised", self.normalised)
         if self.centres is None:
-            object.__setattr__(self, "grid", wholes("grid", self.grid, k, 1))
+            object.__setattr__(self, "grid", one_each("grid", self.grid, k, partial(whole, low=1)))
             check_dimension(math.prod(self.grid), "use a coarser grid")
             points = [np.linspace(0, 1, n) if n > 1 else np.array([0.5]) for n in self.grid]
         else:
@@ -73,14 +74,6 @@ class RadialBasis:
             factor = self._bumps(np.subtract.outer(points, u[:, j]) ** 2 / h**2)
             product = (product[:, None] * factor).reshape(len(product) * len(points), len(u))
         return product.T
-
-    def product(self, states: States, theta: Array) -> Array:
-        """ψ(s)ᵀΘ."""
-        return np.asarray(self.at(states) @ theta)
-
-    def held(self, states: States) -> StateMatrix:
-        """The rows at these states."""
-        return hold(self, states)
 
     def _bumps(self, squares: Array) -> Array:
         """exp(−½·) of ``(c, n)``, each column divided by its sum where normalised."""

@@ -12,16 +12,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from saddleback.errors import positive, whole
+from saddleback.features.base import check_dimension
 from saddleback.features.frame import Frame, as_frame
-from saddleback.features.settings import check_dimension, positive, whole
-from saddleback.features.state import StateMatrix, hold
+from saddleback.features.state import StateMap
 from saddleback.problem.spaces import Array, States
 
 _FREQUENCIES, _PHASES = 0, 1  # spawn keys of one word: no block of samples has such a key
 
 
 @dataclass(frozen=True, eq=False)
-class RandomFourier:
+class RandomFourier(StateMap):
     """``num`` random cosines over a frame or a state space; a constant is not in their span."""
 
     frame: Frame
@@ -50,14 +51,6 @@ class RandomFourier:
         rows = _cosines(self.frame.unit(states), self.frequencies, self.phases)
         rows *= np.sqrt(2 / self.num)
         return rows.T
-
-    def product(self, states: States, theta: Array) -> Array:
-        """ψ(s)ᵀΘ."""
-        return np.asarray(self.at(states) @ theta)
-
-    def held(self, states: States) -> StateMatrix:
-        """The rows at these states."""
-        return hold(self, states)
 
 
 def _generator(seed: int, key: int) -> np.random.Generator:

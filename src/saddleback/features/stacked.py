@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from saddleback.errors import require
+from saddleback.features.base import FeatureMap
 from saddleback.features.state import StateFeatures, spans_constant
-from saddleback.problem.policies import maximum_over_actions
-from saddleback.problem.rounding import first_largest
 from saddleback.problem.spaces import Actions, Array, Features, States
 
 
@@ -51,7 +50,7 @@ class Joined:
 
 
 @dataclass(frozen=True, eq=False)
-class Stacked:
+class Stacked(FeatureMap):
     """φ = (φ_1, φ_2, …), all for the same actions."""
 
     parts: Sequence[Features]
@@ -89,14 +88,6 @@ class Stacked:
         """Σ_i ⟨φ_i(s, ·), θ_i⟩."""
         pieces = zip(self.parts, _split(self.parts, theta), strict=True)
         return np.asarray(sum(p.values(states, piece) for p, piece in pieces))
-
-    def maximum(self, states: States, theta: Array) -> Array:
-        """max_a ⟨φ(s, a), θ⟩."""
-        return maximum_over_actions(self.values(states, theta))
-
-    def argmax(self, states: States, theta: Array) -> Actions:
-        """The first maximising action."""
-        return first_largest(self.values(states, theta), axis=1)
 
 
 def _split(parts: Sequence[StateFeatures] | Sequence[Features], theta: Array) -> list[Array]:

@@ -3,7 +3,8 @@
     product(s, Θ) = ψ(s)ᵀΘ       what solvers ask for, by the shortest way: a matrix product, or a gather of Θ's rows
     held(s)                      ψ at these states, computed once: a map over their positions 0 … n−1
 
-A map with ``constant`` has the constant 1 in its span by construction.
+A map with ``constant`` has the constant 1 in its span by construction. One given by its rows ``at(states)`` inherits the
+other two from :class:`StateMap`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from saddleback.errors import InputError, require
+from saddleback.features.base import as_rows
 from saddleback.problem.spaces import Array, Features, States
 
 
@@ -45,8 +47,20 @@ class StateFeatures(Protocol):
         ...
 
 
+class StateMap:
+    """A map that has ``dim``, ``constant`` and ``at``."""
+
+    def product(self: StateFeatures, states: States, theta: Array) -> Array:
+        """ψ(s)ᵀΘ."""
+        return np.asarray(self.at(states) @ theta)
+
+    def held(self: StateFeatures, states: States) -> StateFeatures:
+        """The rows at these states, kept as a matrix."""
+        return StateMatrix(np.ascontiguousarray(self.at(states)), constant=self.constant)
+
+
 @dataclass(frozen=True, eq=False)
-class StateMatrix:
+class StateMatrix(StateMap):
     """ψ(s) = ``psi[s]``, float64 ``(S, k)``; also what a dense map holds."""
 
     psi: Array
@@ -67,17 +81,9 @@ class StateMatrix:
         """Rows of the matrix."""
         return np.asarray(self.psi[states])
 
-    def product(self, states: States, theta: Array) -> Array:
-        """Rows of the matrix times Θ."""
-        return np.asarray(self.psi[states] @ theta)
-
-    def held(self, states: States) -> StateMatrix:
-        """Some rows of the matrix."""
-        return StateMatrix(self.psi[states], constant=self.constant)
-
 
 @dataclass(frozen=True, eq=False)
-class StateFunction:
+class StateFunction(StateMap):
     """ψ by a vectorised function ``states -> (n, k)``."""
 
     function: Callable[[States], Array]
@@ -86,29 +92,9 @@ class StateFunction:
 
     def at(self, states: States) -> Array:
         """Rows ``(n, k)``, checked on every call."""
-        psi = np.asarray(self.function(states))
-        if psi.shape != (len(states), self.dim) or psi.dtype != np.float64:
-            raise InputError(
-                "features",
-                f"must return a float64 array {(len(states), self.dim)} for {len(states)} states",
-                f"{psi.dtype} {psi.shape}",
-                "vectorise the function over states",
-            )
+        psi = as_rows(self.function(states), len(states), self.dim, "states", "states")
         _check_finite(psi, states)
         return psi
-
-    def product(self, states: States, theta: Array) -> Array:
-        """ψ(s)ᵀΘ."""
-        return np.asarray(self.at(states) @ theta)
-
-    def held(self, states: States) -> StateMatrix:
-        """The rows at these states."""
-        return hold(self, states)
-
-
-def hold(psi: StateFeatures, states: States) -> StateMatrix:
-    """ψ at these states as a matrix."""
-    return StateMatrix(np.ascontiguousarray(psi.at(states)), constant=psi.constant)
 
 
 def spans_constant(features: Features | StateFeatures) -> bool:

@@ -12,19 +12,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from saddleback.features.active import ActiveRows, Indices, dense_rows, gathered
-from saddleback.features.aggregation import grid_cell
-from saddleback.features.frame import Frame, as_frame
-from saddleback.features.settings import check_dimension, whole, wholes
+from saddleback.errors import whole
+from saddleback.features.aggregation import BinaryMap, Indices, grid_cell
+from saddleback.features.base import check_dimension
+from saddleback.features.frame import Frame, as_frame, one_each
 from saddleback.problem.spaces import Array, States
 
 
 @dataclass(frozen=True, eq=False)
-class Tiles:
+class Tiles(BinaryMap):
     """``tilings`` grids of ``tiles`` in each coordinate (one number for all or one each) over a frame or a state space."""
 
     frame: Frame
@@ -35,7 +36,7 @@ class Tiles:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "frame", as_frame(self.frame))
-        object.__setattr__(self, "tiles", wholes("tiles", self.tiles, self.frame.num, 1))
+        object.__setattr__(self, "tiles", one_each("tiles", self.tiles, self.frame.num, partial(whole, low=1)))
         T = whole("tilings", self.tilings, 1)
         check_dimension(self.dim, "use fewer tiles or tilings")
         object.__setattr__(self, "offsets", np.outer(np.arange(T), _displacements(self.frame.num, T)) % T / T)
@@ -44,18 +45,6 @@ class Tiles:
     def dim(self) -> int:
         """Π n_j + (T−1)·Π (n_j + 1)."""
         return math.prod(self.tiles) + (self.tilings - 1) * math.prod(n + 1 for n in self.tiles)
-
-    def at(self, states: States) -> Array:
-        """Rows ``(n, d)`` with T ones each."""
-        return dense_rows(self.active(states), self.dim)
-
-    def product(self, states: States, theta: Array) -> Array:
-        """Sums of T rows of Θ."""
-        return gathered(self.active(states), theta)
-
-    def held(self, states: States) -> ActiveRows:
-        """The tiles of these states."""
-        return ActiveRows(self.active(states), self.dim)
 
     def active(self, states: States) -> Indices:
         """The tile in each grid, ``(T, n)``, numbered through all grids."""

@@ -1,4 +1,4 @@
-"""All that the sample store does to a disk, in one place, so that tests can record it or make it fail.
+"""All that is done to a disk, in one place, so that tests can record it or make it fail.
 
 What a power cut leaves of these operations:
 
@@ -6,8 +6,7 @@ What a power cut leaves of these operations:
     after fsync(file)                what had been written to the file, but not its name
     after sync_folder(folder)        the names in the folder
 
-So a file gets its name in this order, :func:`write_whole`: create under another name → write → fsync → rename → sync the
-folder. An fsync that failed must not be tried again: the system may have dropped the data and would report success. Its
+So a file gets its name in this order: create under another name → write → fsync → rename → sync the folder. An fsync that failed must not be tried again: the system may have dropped the data and would report success. Its
 bytes stay unknown until they are written anew, to another file.
 """
 
@@ -16,13 +15,14 @@ from __future__ import annotations
 import errno
 import mmap
 import os
+import secrets
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from saddleback.errors import StorageError
-from saddleback.files.json_file import sync_folder
 
 PARTIAL = ".partial"
 """How the name of a file ends until all of it is on the disk."""
@@ -69,7 +69,11 @@ class Disk:
 
     def sync_folder(self, path: Path) -> None:
         """Make the names in a folder survive a power cut."""
-        sync_folder(path)
+        folder = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
     def names(self, path: Path) -> list[str]:
         """What a folder holds."""
@@ -88,20 +92,46 @@ class Disk:
 
 
 def write_whole(disk: Disk, path: Path, pieces: Iterable[bytes]) -> None:
-    """Write a file so that it is there whole or not at all, and there to stay when this returns."""
-    partial = path.with_name(path.name + PARTIAL)
-    file = disk.create(partial)
-    try:
-        empty = True
+    """Write a file so that it is there whole or not at all, and there to stay when this returns.
+
+    What a failure leaves under the other name is swept up by whoever owns the folder.
+    """
+    with _named_when_whole(disk, path.with_name(path.name + PARTIAL), path) as file:
         for piece in pieces:
             disk.write(file, piece)
-            empty = False
-        if not empty:  # of nothing there is nothing to lose
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to, which appears under its name once all of it is on the disk; a failure leaves nothing."""
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PARTIAL}")
+    try:
+        with _named_when_whole(Disk(), partial, path) as file, os.fdopen(file, "wb", closefd=False) as stream:
+            yield stream
+    except OSError as error:
+        raise StorageError(f"`{path}` could not be written: {error}; check the folder and the disk.") from error
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def _named_when_whole(disk: Disk, partial: Path, path: Path) -> Iterator[int]:
+    """A new file under the name ``partial``, open for writing, which is called ``path`` once it is on the disk."""
+    file = disk.create(partial)
+    try:
+        yield file
+        if os.fstat(file).st_size:  # of nothing there is nothing to lose
             disk.fsync(file)
     finally:
         disk.close(file)
     disk.rename(partial, path)
     disk.sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names in a folder survive a power cut."""
+    Disk().sync_folder(path)
 
 
 @contextmanager

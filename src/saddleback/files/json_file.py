@@ -16,21 +16,19 @@ characters escaped, and shortened.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import math
 import os
-import secrets
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from saddleback.errors import InputError, StorageError
+from saddleback.files.disk import written_whole
 
 _PIECE = 1 << 20
 _MOST_DEPTH = 100  # our own files have six levels; Python's own limit would be met later, at any step
@@ -124,33 +122,6 @@ def write_json(path: Path, data: Any) -> None:
     text = json.dumps(data, indent=2, allow_nan=False, default=to_plain)
     with written_whole(path) as file:
         file.write(text.encode() + b"\n")
-
-
-@contextmanager
-def written_whole(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to, which appears under its name once all of it is on the disk."""
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
-    try:
-        with open(partial, "xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-        sync_folder(path.parent)
-    except OSError as error:
-        raise StorageError(f"`{path}` could not be written: {error}; check the folder and the disk.") from error
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
-
-
-def sync_folder(path: Path) -> None:
-    """Make the names in a folder survive a power cut."""
-    folder = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def sha256_of(path: Path) -> str:

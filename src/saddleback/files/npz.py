@@ -5,17 +5,15 @@ A file is read in this order, and refused at the first fault:
     sizes declared by the zip (their sum against a budget) → member names (known ones, each once) → headers (dtype and
     number of dimensions as specified, shape × itemsize equal to the member's size) → the arrays themselves
 
-What the values mean is checked by the caller. A file is written under another name, synced and then renamed, so that it is
-there whole or not at all; the same arrays always give the same bytes.
+What the values mean is checked by the caller. A file is written whole or not at all
+(:func:`saddleback.files.disk.written_whole`); the same arrays always give the same bytes.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import math
 import os
-import secrets
 import warnings
 import zipfile
 from collections.abc import Mapping
@@ -27,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.errors import InputError, SaddlebackError, StorageError
+from saddleback.files.disk import written_whole
 from saddleback.files.json_file import plain, short
 
 BUDGET = 8 * 10**9
@@ -187,25 +186,8 @@ def _said(error: Exception) -> str:
 
 def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write the arrays to ``path`` as ``.npz``: the whole file or none of it."""
-    path = Path(path)
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
-    try:
-        with open(partial, "xb") as file:
-            with zipfile.ZipFile(file, "w") as archive:
-                for name, x in arrays.items():
-                    member = zipfile.ZipInfo(f"{name}.npy")  # dated 1980, so equal arrays give equal files
-                    with archive.open(member, "w", force_zip64=True) as stream:
-                        np.lib.format.write_array(stream, np.asarray(x, order="C"), allow_pickle=False)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)  # the name must survive a power cut too
-        finally:
-            os.close(folder)
-    except OSError as error:
-        raise StorageError(f"`{path}` could not be written: {error}; check the folder and the disk.") from error
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
+    with written_whole(Path(path)) as file, zipfile.ZipFile(file, "w") as archive:
+        for name, x in arrays.items():
+            member = zipfile.ZipInfo(f"{name}.npy")  # dated 1980, so equal arrays give equal files
+            with archive.open(member, "w", force_zip64=True) as stream:
+                np.lib.format.write_array(stream, np.asarray(x, order="C"), allow_pickle=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from saddleback.instances.landmarks import landmarks
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import Policy
 from saddleback.problem.spaces import Array
@@ -31,6 +32,6 @@ class Instance:
     true_values: Callable[[Policy], Array] | None = None
 
     @classmethod
-    def of_table(cls, table: Table, summary: str, known: dict[str, float]) -> Instance:
+    def of_table(cls, table: Table, summary: str) -> Instance:
         """The instance a table describes in full."""
-        return cls(table.name, table.problem(), table.simulator(), table, summary, known)
+        return cls(table.name, table.problem(), table.simulator(), table, summary, landmarks(table))

@@ -11,11 +11,13 @@ like any other. *Buffer oracles* see the problem and a buffer, never the simulat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from saddleback.designs.design import Design
 from saddleback.errors import NumericalError
@@ -33,6 +35,31 @@ class Solver(Protocol):
     def solve(self, problem: CMDP, buffer: Buffer, mixing: Array) -> list[Policy]:
         """One policy per row of ``mixing``."""
         ...
+
+
+@runtime_checkable
+class Allocating(Protocol):
+    """A solver that shares out the samples of its own buffer itself, as GSS does: i.i.d. from the design."""
+
+    def allocate(self, design: Design, total: int, rng: np.random.Generator) -> tuple[Design, NDArray[np.int64]]:
+        """The pairs and the number of samples of each, ``total`` in all."""
+        ...
+
+
+@runtime_checkable
+class Remarking(Protocol):
+    """A part that has something to tell the user about a problem."""
+
+    def remarks(self, problem: CMDP) -> list[str]:
+        """Sentences without a full stop."""
+        ...
+
+
+@runtime_checkable
+class BatchFree(Protocol):
+    """An evaluator that says whether it reads the batches one by one; one that does not say so does."""
+
+    uses_batches: bool
 
 
 @runtime_checkable
@@ -97,13 +124,137 @@ class Proposal(NamedTuple):
     point: Array | None = None
 
 
+class OracleErrors(NamedTuple):
+    """f_mdp (rounding included) and f_eva, which hold together with probability 1 − δ; infinite where nothing is proved."""
+
+    solver: float
+    evaluation: float
+
+    @property
+    def both(self) -> float:
+        """f = max{f_mdp, f_eva}."""
+        return max(self.solver, self.evaluation)
+
+
+@dataclass(frozen=True)
+class DualContext:
+    """What a dual may know when it is configured; everything is in the paper's units.
+
+    horizon        H
+    thresholds     b ``(m,)``
+    strict         whether the constraints must hold strictly, or up to the accuracy of the run
+    room           ζ̂, the estimated Slater constant, and ``least_room`` its measured lower limit
+    errors         policies → the oracles' proved errors for them; with no policy, for the one behind ``room``
+    half_widths    () → half the measured interval of each constraint at its safest policy ``(m,)``
+    error_given    whether the errors were set by hand
+    target         b' ``(m,)`` where the caller has chosen it, else None
+    """
+
+    horizon: float
+    thresholds: Array
+    strict: bool
+    room: float
+    least_room: float
+    errors: Callable[[Sequence[Policy]], OracleErrors]
+    half_widths: Callable[[], Array]
+    error_given: bool = False
+    target: Array | None = None
+
+    def measured_target(self) -> Array:
+        """b' where no proved error is small enough to be of use: b, or for strict feasibility b plus what is measured."""
+        return self.thresholds + self.half_widths() if self.strict else self.thresholds
+
+
+class Ending(Enum):
+    """How a dual ended."""
+
+    CONVERGED = "converged"
+    AT_CAP = "at-cap"
+    NOTHING_FEASIBLE = "nothing-feasible"
+    OUT_OF_STEPS = "out-of-steps"
+
+
+class ColumnTerms(NamedTuple):
+    """What the guarantee of column generation is made of: τ; ``closed`` says whether the gap was closed."""
+
+    tolerance: float
+    closed: bool
+
+
+class DescentTerms(NamedTuple):
+    """What the guarantee of projected descent is made of: U, η, K and the lower bound on ζ it was set by."""
+
+    upper: float
+    step_size: float
+    num_iterations: int
+    zeta: float
+
+
+@dataclass(frozen=True)
+class DualSummary:
+    """What a dual says of its finished run.
+
+    ``multipliers`` ``(m,)`` are the prices of the constraints (empty: there are none), ``gap`` what is left open (None: not
+    known), ``meets_target`` whether the mixture meets b' by the estimates or only up to the accuracy of the run, ``terms``
+    what a guarantee needs (None: none is known), and ``record`` what belongs in the record of the run.
+    """
+
+    ending: Ending
+    multipliers: Array
+    gap: float | None
+    meets_target: bool
+    terms: ColumnTerms | DescentTerms | None = None
+    record: Mapping[str, float] = field(default_factory=dict)
+
+
 @runtime_checkable
 class Dual(Protocol):
-    """The rule that moves the multipliers; it sees the whole history."""
+    """The rule that moves the multipliers in one run; it sees the whole history."""
+
+    @property
+    def target(self) -> Array:
+        """b' ``(m,)``."""
+        ...
+
+    @property
+    def error(self) -> float:
+        """The f of the oracles that it was set by."""
+        ...
+
+    @property
+    def num_steps(self) -> int:
+        """How many rounds a progress display should expect."""
+        ...
 
     def propose(self, steps: Sequence[Step]) -> Proposal:
         """The next multipliers, or the final weights."""
         ...
+
+    def gap(self, steps: Sequence[Step]) -> float:
+        """What is left open between the mixture and an upper bound; infinite where that is not known."""
+        ...
+
+    def summary(self, steps: Sequence[Step]) -> DualSummary:
+        """What came of the run."""
+        ...
+
+
+class DualKind(Protocol):
+    """What the name of a dual stands for, as a rule its class: ``configure(context, **options)`` makes the rule for one run.
+
+    ``retargets`` says whether a strict solve may configure it again with a higher target.
+    """
+
+    retargets: bool
+
+    def configure(self, context: DualContext, *args: Any, **options: Any) -> Dual:
+        """The rule for one run."""
+        ...
+
+
+def reads_batches(evaluator: Evaluator) -> bool:
+    """Whether the batches mean anything to the evaluator."""
+    return evaluator.uses_batches if isinstance(evaluator, BatchFree) else True
 
 
 def simplex_point(multipliers: Sequence[float]) -> Array:

@@ -9,7 +9,7 @@ constraints, so a :class:`CMDP` keeps the user's units and maps them once, here,
 
 with (base, scale) = (low, high − low) for rewards and "≥", and (high, low − high) for costs that are minimised and "≤"
 budgets: c = 1 − cost. Column 0 of every ``(…, 1+m)`` array is the reward (or the cost), the others the constraints.
-:mod:`saddleback.runs.solution` undoes the map once. Where a difference of rewards is meant, its unit is
+:mod:`saddleback.runs.answer` undoes the map once. Where a difference of rewards is meant, its unit is
 :attr:`CMDP.reward_span`, which is positive either way.
 """
 

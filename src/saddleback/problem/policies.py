@@ -10,15 +10,14 @@ action index.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NoReturn, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from saddleback.errors import InputError, require
+from saddleback.errors import InputError, gone, require
 from saddleback.problem.spaces import Actions, Array, Features, States
 
 
@@ -261,28 +260,14 @@ class MixturePolicy:
             actions[mine] = self.members[k].act(observations[mine], rng)
         return actions, (member,)
 
-    def save(self, path: str | os.PathLike[str], problem: Any) -> None:
-        """Write an ``.npz`` file of plain arrays for the ``problem`` (a CMDP) that the mixture belongs to."""
-        from saddleback.problem.policy_file import save_mixture
-
-        save_mixture(self, problem, path)
+    def save(self, *_: object, **__: object) -> NoReturn:
+        """Gone: ``saddleback.save_policy(mixture, problem, path)``."""
+        gone("MixturePolicy.save", "saddleback.save_policy(mixture, problem, path)")
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], features: Features | None = None) -> MixturePolicy:
-        """Read what :meth:`save` or `solve --policy` wrote, or the policy of a run folder; nothing is unpickled.
-
-        A policy on a finite problem is complete. A linear one over continuous states is θ, and needs the feature map of its
-        problem, ``features=problem.features``, which is checked against values recorded in the file.
-        """
-        from saddleback.problem.policy_file import load_mixture, with_features
-        from saddleback.runs.run_folder import load_run
-
-        if not os.path.isdir(path):
-            return load_mixture(path, features=features)
-        mixture = load_run(path).mixture
-        if mixture is None:
-            raise InputError("RUN", "must hold a policy", f"{path}, which has none", "solve it with more samples")
-        return mixture if features is None else with_features(mixture, features)
+    def load(cls, *_: object, **__: object) -> NoReturn:
+        """Gone: ``saddleback.load_policy(path)``."""
+        gone("MixturePolicy.load", "saddleback.load_policy(path), which takes a file or a run folder")
 
 
 def as_table(policy: Policy, num_states: int) -> TabularPolicy:

@@ -81,7 +81,7 @@ class AbsentFeatures:
         raise InputError("features", f"must be given to a linear policy in {self.dim} dimensions", None, remedy)
 
 
-def save_mixture(mixture: MixturePolicy, problem: CMDP, path: str | os.PathLike[str]) -> None:
+def save_policy(mixture: MixturePolicy, problem: CMDP, path: str | os.PathLike[str]) -> None:
     """Write the members as tables of probabilities where the states can be listed, else as θ."""
     S, A, k = problem.num_states, problem.num_actions, len(mixture.members)
     size = 8 * k * (S or 0) * A
@@ -109,7 +109,7 @@ def load_mixture(path: str | os.PathLike[str], budget: int = BUDGET, features: F
         f"{path}",
         "must hold one of probabilities and theta",
         sorted(arrays),
-        "write it again with save_mixture",
+        "write it again with save_policy",
     )
     linear = "theta" in arrays
     for name in _LINEAR:
@@ -171,9 +171,9 @@ def _linear_members(path: str | os.PathLike[str], arrays: dict[str, Any]) -> tup
         f"{path}: theta, beta, maxima",
         f"must have a row for each of the {k} weights, and a column of maxima for each of the {n} probes",
         [theta.shape, beta.shape, maxima.shape],
-        "write it again with save_mixture",
+        "write it again with save_policy",
     )
-    require(A >= 1, f"{path}: num_actions", "must be at least 1", A, "write it again with save_mixture")
+    require(A >= 1, f"{path}: num_actions", "must be at least 1", A, "write it again with save_policy")
     for i in np.flatnonzero(beta < 0)[:1]:
         raise InputError(f"{path}: beta[{i}]", "must not be negative", beta[i], "0 means greedy")
     probes = arrays["probes"]

@@ -1,16 +1,21 @@
-"""What an accuracy would cost, as a table that says which numbers are proved and which are guessed."""
+"""What an accuracy would cost, as a table that says which numbers are proved and which are guessed, and as JSON."""
 
 from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from saddleback.runs.tables import add_row, empty_table, number
+from saddleback.runs.numbers import confidence, duration, number, roughly, size
+from saddleback.runs.tables import add_row, empty_table
 from saddleback.sampling.memory import limit
 from saddleback.solving.forecast import AFFORDABLE, Forecast
 
-_TIMES = ((86400 * 365.25, "years"), (86400, "days"), (3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms"))
+_USUAL_MOST = 100_000_000  # simulator calls after which `solve --epsilon` gives up unless told otherwise
 
 
 def print_forecast(console: Console, found: Forecast, command: str) -> None:
@@ -21,7 +26,7 @@ def print_forecast(console: Console, found: Forecast, command: str) -> None:
     )
     console.print(
         f"[bold]{escape(problem.name)}[/bold]: the cost of a reward within {number(found.epsilon)} of the optimum and "
-        f"{missed}, with {100 * (1 - found.delta):g} % confidence."
+        f"{missed}, with {confidence(1 - found.delta)} confidence."
     )
     if found.solution.mixture is None:
         console.print(f"A pilot of {found.pilot_samples:,} simulator calls says: {escape(found.solution.message)}.")
@@ -47,26 +52,69 @@ def print_forecast(console: Console, found: Forecast, command: str) -> None:
         )
 
 
-def roughly(count: int) -> str:
-    """Two digits of a count."""
-    rounded = float(f"{count:.1e}")
-    return f"{rounded:,.0f}" if rounded < 1e9 else f"{rounded:.1e}"
+def solve_command(target: str, settings: Sequence[str], found: Forecast) -> str:
+    """The `saddleback solve` that would reach the accuracy."""
+    words = ["saddleback", "solve", target]
+    for setting in settings:
+        words += ["--set", setting]
+    words += ["--epsilon", f"{found.epsilon:g}"]
+    words += ["--delta", f"{found.delta:g}"] if found.delta != 0.05 else []
+    words += ["--feasibility", "strict"] if found.feasibility == "strict" else []
+    most = 10 * (found.likely or 0)  # well above the forecast
+    words += ["--max-samples", str(most)] if most > _USUAL_MOST else []
+    return shlex.join(words)
 
 
-def duration(seconds: float) -> str:
-    """A time in the unit that suits it."""
-    for unit, name in _TIMES:
-        if seconds >= unit:
-            return f"{number(seconds / unit)} {name}"
-    return f"{number(seconds * 1e6)} µs"
-
-
-def size(count: float) -> str:
-    """Bytes in the unit that suits them."""
-    for unit, name in ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB")):
-        if count >= unit:
-            return f"{number(count / unit)} {name}"
-    return f"{number(count / 1e3)} kB"
+def forecast_json(found: Forecast, command: str) -> dict[str, Any]:
+    """The forecast as one JSON-ready object."""
+    worst, slater = found.worst, found.slater
+    return {
+        "epsilon": found.epsilon,
+        "delta": found.delta,
+        "feasibility": found.feasibility,
+        "coreset": found.coreset,
+        "zeta": None
+        if slater is None
+        else {
+            "estimate": slater.estimate,
+            "low": slater.low,
+            "high": slater.high,
+            "units": "utilities",
+            "label": "measured",
+        },
+        "simulator": {"seconds_per_call": found.seconds_per_call},
+        "pilot": {
+            "samples": found.pilot_samples,
+            "error": found.pilot_error,
+            "status": found.solution.status.value,
+            "message": found.solution.message,
+        },
+        "worst_case": {"samples": None, "reason": found.why_no_worst}
+        if worst is None
+        else {
+            "samples": worst.samples,
+            "bytes": found.worst_bytes,
+            "stored_bytes": worst.bytes,
+            "seconds": worst.seconds,
+            "label": worst.label,
+            "solver": worst.solver._asdict(),
+            "evaluation": worst.evaluation._asdict(),
+            "resolution": worst.resolution,
+            "target_shift": worst.target_shift,
+            "remarks": list(worst.remarks),
+        },
+        "adaptive": {"samples": None, "reason": found.why_no_likely}
+        if found.likely is None
+        else {
+            "samples": found.likely,
+            "bytes": found.likely_bytes,
+            "seconds": found.likely * found.seconds_per_call,
+            "label": "heuristic",
+        },
+        "recommended": found.recommended,
+        "recommended_bytes": found.recommended_bytes,
+        "command": command if found.recommended == "adaptive" else None,
+    }
 
 
 def _table(found: Forecast) -> RichTable:

@@ -1,16 +1,19 @@
-"""The frontier as a table on the terminal."""
+"""The frontier as a table on the terminal, and as JSON."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 
-from saddleback.runs.tables import add_row, empty_table, number
+from saddleback.runs.numbers import between, confidence, number
+from saddleback.runs.tables import add_row, empty_table
 from saddleback.solving.frontier import Frontier
 
 
 def print_frontier(console: Console, curve: Frontier) -> None:
-    """Threshold, best reward, price and mixture, one row a threshold."""
+    """Threshold, best reward, price and mixture, one row per threshold."""
     problem = curve.problem
     moving = problem.constraints[curve.constraint]
     console.print(
@@ -22,9 +25,7 @@ def print_frontier(console: Console, curve: Frontier) -> None:
     table = empty_table(None, [], columns, ranges=["proved limits", "mixture"])
     for point in curve.points:
         mixture = " + ".join(f"{w:.3f}" for w in sorted(point.mixture.weights, reverse=True))
-        known = number(point.gap)
-        if proved:
-            known = f"{'–' if point.low is None else number(point.low)} to {number(point.high)}"
+        known = between((point.low, point.high)) if proved else number(point.gap)
         add_row(table, number(point.threshold), number(point.value), known, number(point.multiplier), mixture)
     console.print(table)
     console.print("Price is reward lost per unit of threshold.")
@@ -32,7 +33,18 @@ def print_frontier(console: Console, curve: Frontier) -> None:
         console.print("Estimates, not proofs; `--certificate-samples` draws a confidence band.")
         return
     console.print(
-        f"The true curve lies within the proved limits at every threshold, with {100 * curve.band.confidence:g} % "
+        f"The true curve lies within the proved limits at every threshold, with {confidence(curve.band.confidence)} "
         f"confidence, from {curve.band.samples:,} further calls; a dash: no policy is proved to meet that threshold. Below "
         f"this assumes {curve.band.assumes['low']}; above, {curve.band.assumes['high']}."
     )
+
+
+def frontier_json(curve: Frontier) -> dict[str, Any]:
+    """The frontier as one JSON-ready object."""
+    out = {
+        "constraint": curve.problem.constraints[curve.constraint].name,
+        "samples": curve.parts.samples,
+        "points": [point.to_json() for point in curve.points],
+        "breakpoints": curve.breakpoints() if curve.problem.num_constraints == 1 else None,
+    }
+    return out if curve.band is None else {**out, "band": curve.band.to_json()}

@@ -10,9 +10,10 @@ from rich.markup import escape
 from saddleback.certificates import Certificate
 from saddleback.problem.cmdp import CMDP
 from saddleback.runs.certificate_text import print_certificate
+from saddleback.runs.numbers import at_most, between, confidence
 from saddleback.runs.recheck import Check
 from saddleback.runs.run_folder import Run
-from saddleback.runs.tables import add_row, between, empty_table, number
+from saddleback.runs.tables import add_row, empty_table
 
 
 def print_recertified(console: Console, problem: CMDP, run: Run, proof: Certificate, pilot: int) -> None:
@@ -30,14 +31,13 @@ def print_recertified(console: Console, problem: CMDP, run: Run, proof: Certific
     add_row(table, "reward", between(stored["value"]), between(proof.value))
     for c, old, new in zip(problem.constraints, stored["constraints"], proof.constraints, strict=True):
         add_row(table, c.name, between(old), between(new))
-    tops = (stored["upper_bound"], proof.upper_bound)
-    add_row(table, "best reward", *("no bound" if x is None else f"at most {number(x)}" for x in tops))
-    add_row(table, "confidence", f"{100 * stored['confidence']:g} %", f"{100 * proof.confidence:g} %")
+    add_row(table, "best reward", at_most(stored["upper_bound"]), at_most(proof.upper_bound))
+    add_row(table, "confidence", confidence(stored["confidence"]), confidence(proof.confidence))
     console.print(table)
 
 
 def print_recheck(console: Console, run: Run, checks: Sequence[Check]) -> None:
-    """One row a check, what failed in words, and what was out of reach."""
+    """One row per check, what failed in words, and what could not be checked."""
     table = empty_table(f"{escape(str(run.path))}: the stored proof, computed again", ["statement", "outcome"], [])
     table.add_column("detail", overflow="fold")
     for check in checks:

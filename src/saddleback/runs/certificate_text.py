@@ -9,7 +9,8 @@ from rich.table import Table as RichTable
 
 from saddleback.certificates import Certificate
 from saddleback.problem.cmdp import CMDP
-from saddleback.runs.tables import add_row, between, empty_table, number, sentence
+from saddleback.runs.numbers import at_most, between, confidence, number
+from saddleback.runs.tables import add_row, empty_table, sentence
 
 _ROUNDING = 1e-9
 
@@ -25,14 +26,13 @@ def print_certificate(
         console.print(escape(_verdict(problem, certificate, strict)))
     _print_linearity(console, certificate)
     console.print(escape(_fine_print(certificate, total)))
-    failures = [] if certificate.linearity is None else [f.meaning for f in certificate.linearity.failures]
     for remark in certificate.remarks:
-        if not any(meaning in remark for meaning in failures):  # said above
-            console.print(f"Note: {escape(remark)}.")
+        if remark.kind not in ("not-linear", "warning-linearity"):  # said above
+            console.print(f"Note: {escape(remark.text)}.")
 
 
 def _table(problem: CMDP, certificate: Certificate) -> RichTable:
-    title = f"What is proved, with {100 * certificate.confidence:g} % confidence"
+    title = f"What is proved, with {confidence(certificate.confidence)} confidence"
     table = empty_table(title, ["statement"], ["limits"], ranges=["limits"])
     table.add_column("verdict", overflow="fold")
     assert certificate.value is not None
@@ -54,7 +54,7 @@ def _table(problem: CMDP, certificate: Certificate) -> RichTable:
     add_row(
         table, f"{problem.objective} of the best policy", "no bound" if top is None else f"{side} {number(top)}", known
     )
-    add_row(table, "what this policy loses to it", "no bound" if gap is None else f"at most {number(gap)}", "")
+    add_row(table, "what this policy loses to it", at_most(gap), "")
     return table
 
 
@@ -93,9 +93,9 @@ def _room(problem: CMDP, certificate: Certificate) -> str:
         return "Nothing is proved: there were too few samples for a bound."
     if not certificate.infeasible:
         return "Not proved: the fresh samples leave it possible that some policy meets the constraints; draw more."
-    chance = (
-        f" with {100 * certificate.confidence:g} % confidence" if certificate.samples else ""
-    )  # else: by arithmetic
+    chance = ""  # by arithmetic
+    if certificate.samples:
+        chance = f" with {confidence(certificate.confidence)} confidence"
     sure = f"Proved{chance}: no policy meets the constraints"
     if problem.num_constraints > 1:
         missed = f"{number(-room)} or more in utilities (signals scaled to lie between 0 and 1)"

@@ -21,7 +21,7 @@ import numpy as np
 from saddleback.designs.design import Design
 from saddleback.errors import InputError
 from saddleback.files.json_file import Maybe, check_shape, short
-from saddleback.runs.solution import Trace
+from saddleback.runs.answer import Trace
 
 FRONTIER, DUAL, DESIGN = "frontier.json", "dual.json", "design.json"
 REPORT_FILES = (FRONTIER, DUAL, DESIGN)

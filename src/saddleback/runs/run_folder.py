@@ -31,24 +31,16 @@ import scipy
 
 from saddleback._version import __version__
 from saddleback.errors import InputError, StorageError
-from saddleback.files.json_file import (
-    Maybe,
-    check_shape,
-    read_json,
-    sha256_of,
-    short,
-    sync_folder,
-    write_json,
-    written_whole,
-)
+from saddleback.files.disk import sync_folder, written_whole
+from saddleback.files.json_file import Maybe, check_shape, read_json, sha256_of, short, write_json
 from saddleback.files.npz import BUDGET, ArraySpec, read_arrays, write_arrays
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy
-from saddleback.problem.policy_file import load_mixture, save_mixture
-from saddleback.problem.spaces import Array
+from saddleback.problem.policy_file import load_mixture, save_policy, with_features
+from saddleback.problem.spaces import Array, Features
+from saddleback.runs.answer import Answer
 from saddleback.runs.certificate_file import check_certificate, problem_fields
 from saddleback.runs.drawings_file import MOST_BYTES, REPORT_FILES, check_report_file
-from saddleback.runs.solution import Solution
 from saddleback.runs.work_folder import SAMPLES, TRACE
 
 FORMAT = "saddleback-run/1"
@@ -139,7 +131,7 @@ def check_place(path: str | os.PathLike[str], problem: CMDP, *, force: bool = Fa
 
 def save_run(
     path: Path,
-    solution: Solution,
+    solution: Answer,
     origin: Origin,
     request: Mapping[str, Any],
     seed: int,
@@ -210,16 +202,16 @@ def _load_drawing(path: Path) -> Any:
     return data
 
 
-def _fill(folder: Path, solution: Solution, origin: Origin, request: Mapping[str, Any], seed: int) -> None:
+def _fill(folder: Path, solution: Answer, origin: Origin, request: Mapping[str, Any], seed: int) -> None:
     """All files of the run, the manifest last."""
     answer = {k: v for k, v in solution.to_json().items() if k != "certificate"}
     write_json(folder / SOLUTION, answer)
     if solution.mixture is not None:
-        save_mixture(solution.mixture, solution.problem, folder / POLICY)
+        save_policy(solution.mixture, solution.problem, folder / POLICY)
     if solution.certificate is not None:
         proof = {**solution.certificate.to_json(), "problem": problem_fields(solution.problem)}
         write_json(folder / CERTIFICATE, proof)
-        values = getattr(solution.certificate, "rollout_values", None)
+        values = solution.certificate.rollout_values
         if values is not None:
             limits = {k: np.array(proof["evidence"]["rollouts"][k]) for k in ("low", "high", "tail")}
             write_arrays(folder / ROLLOUTS, {"values": values, **limits})
@@ -322,3 +314,18 @@ def _load_rollouts(path: Path, certificate: Mapping[str, Any] | None) -> Rollout
         found = f"{len(arrays['values'])} rows, the largest number {largest:.3g}"
         raise InputError(str(path), f"must hold rollouts, with values up to {_MOST_UTILITY:g}", found, _AGAIN)
     return RolloutValues(*(arrays[k] for k in _ARRAYS))
+
+
+def load_policy(path: str | os.PathLike[str], features: Features | None = None) -> MixturePolicy:
+    """The mixture of a policy file, or of a run folder; nothing is unpickled.
+
+    path       what ``save_policy`` or `solve --policy` wrote, or a folder that `solve --out` wrote
+    features   the feature map of the problem, for a linear policy over continuous states, which is θ alone: it is checked
+               against values recorded in the file. A policy on a finite problem is complete
+    """
+    if not os.path.isdir(path):
+        return load_mixture(path, features=features)
+    mixture = load_run(path).mixture
+    if mixture is None:
+        raise InputError("RUN", "must hold a policy", f"{path}, which has none", "solve it with more samples")
+    return mixture if features is None else with_features(mixture, features)

@@ -1,27 +1,12 @@
-"""Numbers and tables for a terminal of eighty columns: numbers take nine characters at most and are never broken."""
+"""Tables for a terminal of eighty columns: numbers are never broken over lines, words and ranges may be."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table as RichTable
-
-_LONGEST_NUMBER = 9
-
-
-def number(x: float | None) -> str:
-    """Four significant digits, fewer where that would be long, or a dash where there is no number."""
-    if x is None or math.isnan(x):
-        return "–"
-    return next(text for form in (".4g", ".2e", ".1e") if len(text := format(x, form)) <= _LONGEST_NUMBER)
-
-
-def between(limits: Sequence[float] | None) -> str:
-    """Two limits as words, or a dash."""
-    return "–" if limits is None else f"{number(limits[0])} to {number(limits[1])}"
 
 
 def sentence(text: str) -> str:

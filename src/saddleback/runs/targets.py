@@ -11,18 +11,20 @@ import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from saddleback.errors import InputError
 from saddleback.files.json_file import plain, sha256_of, short
 from saddleback.instances import zoo
 from saddleback.instances.instance import Instance
-from saddleback.instances.problem_file import load_problem
 from saddleback.instances.table_file import load_table
+from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import TabularPolicy
-from saddleback.runs.certificate_file import problem_fields
-from saddleback.runs.run_folder import Origin, Run
+from saddleback.problem.policy_file import with_features
 from saddleback.simulators.table import Table
+
+if TYPE_CHECKING:
+    from saddleback.runs.run_folder import Origin, Run
 
 _MOST_SETTING = 100  # characters of a name with its value: longer ones are no one's choice
 _HASH = "sha256="
@@ -36,7 +38,7 @@ def load_target(target: str, settings: Sequence[str] = ()) -> Instance:
     if target.endswith((".npz", ".toml")):
         if settings:
             raise InputError("--set", "must not be given for a file", short(list(settings)), "change the file instead")
-        return load_problem(target) if target.endswith(".toml") else _of_file(target, load_table(target))
+        return _of_problem_file(target) if target.endswith(".toml") else _of_file(target, load_table(target))
     parameters = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
@@ -59,6 +61,8 @@ def load_target(target: str, settings: Sequence[str] = ()) -> Instance:
 
 def origin_of(target: str, settings: Sequence[str]) -> Origin:
     """How a run folder remembers the problem: by name and settings, or by the file with its hash."""
+    from saddleback.runs.run_folder import Origin  # what runs need is not loaded for a problem alone
+
     if target.endswith(".npz"):
         return Origin(target, (), Path(target), sha256_of(Path(target)))
     if target.endswith(".toml"):
@@ -85,13 +89,15 @@ def named_again(target: str, problem: str | os.PathLike[str] | None) -> str:
 
 def load_run_target(run: Run, problem_file: str | os.PathLike[str] | None = None) -> Instance:
     """The problem of a stored run, which must still be the one that was solved; a problem file must be named again."""
+    from saddleback.runs.certificate_file import problem_fields
+
     target = named_again(run.target, problem_file)
     if target.endswith(".toml"):
         recorded, found = "".join(run.settings).removeprefix(_HASH), sha256_of(Path(target))
         if recorded != found:
             rule = f"must be unchanged since the run was made (SHA-256 {plain(recorded, 12)})"
             raise InputError(target, rule, f"{found[:12]}", "restore it, or solve the new problem")
-        instance = load_problem(target)
+        instance = _of_problem_file(target)
     elif run.table is not None:
         table = dataclasses.replace(load_table(run.table), name=Path(run.target).stem)
         instance = _of_file(run.target, table)
@@ -117,6 +123,13 @@ def load_run_target(run: Run, problem_file: str | os.PathLike[str] | None = None
     return instance
 
 
+def with_features_of(problem: CMDP, run: Run) -> Run:
+    """The run with a policy that can be played: a stored linear one has lost its features, which are the problem's."""
+    if run.mixture is None or problem.features is None:
+        return run
+    return dataclasses.replace(run, mixture=with_features(run.mixture, problem.features))
+
+
 def _same(a: Any, b: Any) -> bool:
     """Equal, numbers up to rounding: another version of NumPy may sum in another order."""
     if isinstance(a, dict) and isinstance(b, dict):
@@ -126,6 +139,12 @@ def _same(a: Any, b: Any) -> bool:
     if isinstance(a, float) and isinstance(b, (int, float)):
         return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12)
     return bool(a == b)
+
+
+def _of_problem_file(target: str) -> Instance:
+    from saddleback.instances.problem_file import load_problem  # a zoo problem needs none of it
+
+    return load_problem(target)
 
 
 def _of_file(target: str, table: Table) -> Instance:

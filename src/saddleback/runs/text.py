@@ -6,6 +6,7 @@ ranges may go over several lines. What users named themselves is printed as it i
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,32 +14,29 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from saddleback.certificates import Certificate
-from saddleback.exact import ExactAnswer
-from saddleback.problem.cmdp import CMDP
+from saddleback.runs.answer import Answer
 from saddleback.runs.certificate_text import print_certificate
-from saddleback.runs.solution import Solution, Status
-from saddleback.runs.tables import add_row, between, empty_table, number, sentence
+from saddleback.runs.numbers import between, confidence, number
+from saddleback.runs.tables import add_row, empty_table, sentence
+from saddleback.runs.verdict import Status
 
+_WIDTH = 100
 _MOST_MEMBERS = 6
 _MOST_COLUMNS = 3  # constraints that fit beside each other in the table of members
 
 
-def print_solution(console: Console, solution: Solution, check: Mapping[str, Any] | None = None) -> None:
+def print_solution(console: Console, solution: Answer, check: Mapping[str, Any] | None = None) -> None:
     """The answer first, then what is proved, the truth where it is known, the members, and what to keep in mind."""
     problem, certificate = solution.problem, solution.certificate
-    colour = {Status.SOLVED: "green", Status.INFEASIBLE: "red"}.get(solution.status, "yellow")
+    colour = {Status.SOLVED: "green", Status.INFEASIBLE: "red", Status.REFUTED: "red"}.get(solution.status, "yellow")
     headline = f"[bold]{escape(problem.name)}[/bold]: [{colour}]{solution.status.value}[/{colour}]."
-    message = solution.message
-    if _limits(solution):  # what is proved counts for more than what could have been promised
-        message = message.removesuffix(" (no a-priori guarantee)")
-    console.print(f"{headline} {escape(sentence(message))}")
+    console.print(f"{headline} {escape(sentence(solution.message))}")
     if solution.max_slack is not None:
         console.print(f"The largest reachable slack is {number(solution.max_slack)} (negative: nothing is feasible).")
     if solution.mixture is not None:
         console.print(_answer_table(solution))
         console.print(_units(solution))
-    if isinstance(certificate, Certificate):
+    if certificate is not None:
         strict = solution.settings.get("feasibility") == "strict"
         print_certificate(console, problem, certificate, strict=strict, total=solution.samples)
     if solution.mixture is None:
@@ -52,43 +50,39 @@ def print_solution(console: Console, solution: Solution, check: Mapping[str, Any
         f"evaluator {solution.settings['evaluator']}, seed {solution.settings['seed']}."
     )
     for remark in solution.remarks:
-        if not (_limits(solution) and "the limits shown are measured" in remark):  # they are not: they are proved
-            console.print(f"Note: {escape(remark)}.")
+        console.print(f"Note: {escape(remark.text)}.")
 
 
-def print_exact(console: Console, problem: CMDP, answer: ExactAnswer) -> None:
-    """The known answer of a table."""
-    name = f"[bold]{escape(problem.name)}[/bold]"
-    if answer.status != "optimal":
-        console.print(f"{name}: [red]infeasible[/red]. Largest reachable slack {number(answer.max_slack)}.")
-        return
-    console.print(f"{name}: optimal value {number(answer.value)} (discounted total).")
-    price = "price (reward per unit of threshold)"
-    table = empty_table(None, ["constraint", "wanted"], ["value", price], ranges=[price])
-    rows = zip(
-        problem.constraints, problem.user_thresholds(), answer.constraint_values, answer.multipliers, strict=True
-    )
-    for c, b, v, multiplier in rows:
-        add_row(table, c.name, f"{c.sense} {number(float(b))}", number(float(v)), number(float(multiplier)))
-    console.print(table)
-    console.print(f"Slater constant (room left by the constraints): {number(answer.slater)}. {answer.seconds:.3f} s.")
+def as_text(solution: Answer) -> str:
+    """What the command line prints, without colours."""
+    console = Console(file=io.StringIO(), width=_WIDTH)
+    with console.capture() as printed:
+        print_solution(console, solution)
+    return printed.get().rstrip("\n")
 
 
-def _limits(solution: Solution) -> list[str]:
+def as_html(solution: Answer) -> str:
+    """The same for a notebook: one preformatted block."""
+    console = Console(file=io.StringIO(), width=_WIDTH, record=True)
+    print_solution(console, solution)
+    return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
+
+
+def _limits(solution: Answer) -> list[str]:
     """The proved limits of reward and constraints, if there are any."""
     certificate = solution.certificate
-    if not isinstance(certificate, Certificate) or certificate.value is None:
+    if certificate is None or certificate.value is None:
         return []
     return [between(certificate.value), *map(between, certificate.constraints)]
 
 
-def _answer_table(solution: Solution) -> RichTable:
+def _answer_table(solution: Answer) -> RichTable:
     proved = _limits(solution)
     head = "proved limits" if proved else "likely range"
     table = empty_table(
         "The policy, in your units", ["quantity", "wanted"], ["estimate", head, "slack", "price"], ranges=[head]
     )
-    likely = ["", *("" if c.low is None else f"{number(c.low)} to {number(c.high)}" for c in solution.constraints)]
+    likely = ["", *("" if c.low is None else between((c.low, c.high)) for c in solution.constraints)]
     limits = proved or likely
     add_row(table, "reward", "largest", number(solution.value), limits[0], "", "")
     # Where no mixture is feasible there are no prices.
@@ -99,16 +93,16 @@ def _answer_table(solution: Solution) -> RichTable:
     return table
 
 
-def _units(solution: Solution) -> str:
+def _units(solution: Answer) -> str:
     problem, settings = solution.problem, solution.settings
     units = f"Values are expected discounted totals (discount {problem.gamma:g}, effective horizon {problem.horizon:.4g} steps)."
     if _limits(solution):
         return f"{units} 'Proved limits' come from fresh samples: see below."
-    sure = f"{100 * (1 - settings['delta']):g} % confidence"
-    return f"{units} 'Likely range' is measured from the samples at {sure}; it is not a proof."
+    sure = confidence(1 - settings["delta"])
+    return f"{units} 'Likely range' is measured from the samples at {sure} confidence; it is not a proof."
 
 
-def _truth_table(solution: Solution, check: Mapping[str, Any]) -> RichTable:
+def _truth_table(solution: Answer, check: Mapping[str, Any]) -> RichTable:
     """What the policy is really worth, and the best that any policy is, from the known transition probabilities."""
     table = empty_table("The truth, from the known table", ["quantity", "wanted"], ["truth", "optimum"])
     best = check["optimum"]
@@ -119,7 +113,7 @@ def _truth_table(solution: Solution, check: Mapping[str, Any]) -> RichTable:
     return table
 
 
-def _members_table(solution: Solution) -> RichTable:
+def _members_table(solution: Answer) -> RichTable:
     order = sorted(solution.members, key=lambda m: -m.weight)
     wide = len(solution.constraints) > _MOST_COLUMNS
     names = [f"{c.name} ({c.sense} {number(c.threshold)})" for c in solution.constraints]

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from saddleback.errors import InputError, StorageError
-from saddleback.files.json_file import Maybe, check_shape, read_json, short, sync_folder, write_json
+from saddleback.files.disk import sync_folder
+from saddleback.files.json_file import Maybe, check_shape, read_json, short, write_json
 
 FORMAT = "saddleback-work/1"
 REQUEST, SAMPLES, TRACE = "request.json", "samples", "trace.jsonl"

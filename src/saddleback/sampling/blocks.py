@@ -79,6 +79,10 @@ class Executor(Protocol):
         """Every task with its result, in any order. ``function`` must be a pure function of the task."""
         ...
 
+    def close(self) -> None:
+        """Let go of what was started: processes, connections, files."""
+        ...
+
 
 class InOrder:
     """One task after the other, in this process."""
@@ -87,6 +91,9 @@ class InOrder:
         """Every task with its result, in the order given."""
         for task in tasks:
             yield task, function(task)
+
+    def close(self) -> None:
+        """Nothing was started."""
 
 
 def in_key_order(drawn: Iterator[tuple[Block, Result]]) -> Iterator[tuple[Block, Result]]:

@@ -23,7 +23,7 @@ from saddleback.problem.cmdp import CMDP
 from saddleback.problem.rounding import falling_order
 from saddleback.problem.spaces import Actions, Array, Features, States
 from saddleback.sampling.blocks import Executor
-from saddleback.sampling.buffer import collect
+from saddleback.sampling.collect import collect
 from saddleback.simulators.generative_model import GenerativeModel, Stream, derived_seed
 
 _ROUNDS = 6

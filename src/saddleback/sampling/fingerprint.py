@@ -21,6 +21,7 @@ from saddleback.errors import SimulatorError
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Actions, BoxStates, States
 from saddleback.simulators.generative_model import Draw, GenerativeModel, Stream, generator
+from saddleback.simulators.repeats import first_difference
 
 _PROBES, _QUESTIONS = 64, 8
 CHECK_CALLS = 2 * _PROBES
@@ -67,15 +68,14 @@ def _answers(model: GenerativeModel, states: States, actions: Actions) -> list[D
     backward = [ask(i) for i in reversed(range(_QUESTIONS))][::-1]
     model.num_queries = before  # checks are counted apart
     for i, (one, other) in enumerate(zip(forward, backward, strict=True)):
-        for x, y in zip(one, other, strict=True):
-            if x is not None and y is not None and not np.array_equal(x, y):
-                at = int(np.argwhere(x != y)[0][0])
-                said = (
-                    "gave different answers to the same question with the same seed, so a run cannot be repeated: it ignores "
-                    "its random generator or remembers earlier calls"
-                )
-                state, action = states[parts[i][at]], actions[parts[i][at]]
-                raise UnrepeatableError(said, state=state, action=action, key=keys[i], index=at)
+        at = first_difference(one, other)
+        if at is not None:
+            said = (
+                "gave different answers to the same question with the same seed, so a run cannot be repeated: it ignores "
+                "its random generator or remembers earlier calls"
+            )
+            state, action = states[parts[i][at]], actions[parts[i][at]]
+            raise UnrepeatableError(said, state=state, action=action, key=keys[i], index=at)
     return forward
 
 

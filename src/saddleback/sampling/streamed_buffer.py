@@ -6,11 +6,11 @@ Every call is one pass over the samples of a batch, or over all, in bounded memo
 from one folder, or by actors that each read their own (:mod:`saddleback.sampling.executors.ray_hosts`), with the same bits at one
 BLAS thread. The pairs are divided into lots, whose bounds follow from the counts; answers are put together in their order.
 
-No support is held: ``support`` is empty, the only array over it that :meth:`StreamedBuffer.expect` takes is V̂⁰ = 0, and
-``at_support(V)`` is V at the samples, wherever they are, of which means, means of squares and limits can be had.
+``at_support(V)`` is V at the samples, wherever they are, of which means, means of squares and limits can be had. An array over
+the distinct next states is refused: none are held.
 
-Finite states need no second reading: their counts, |C| × S for each batch, are all there is to know, and an ordinary buffer
-holds them (:func:`saddleback.solving.prepare_from_store.counted_buffer`).
+Finite states need no second reading: their counts, |C| × S for each batch, are all there is to know, and a buffer in
+memory holds them (:func:`saddleback.solving.prepare_from_store.counted_buffer`).
 """
 
 from __future__ import annotations
@@ -29,9 +29,11 @@ from numpy.typing import NDArray
 from saddleback.designs.design import Design
 from saddleback.errors import InputError, require
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.spaces import Array, Features
-from saddleback.sampling.batches import ConsecutiveBatches, Parts
-from saddleback.sampling.buffer import COMPILED_PRODUCTS, ROUNDING, Buffer, Samples, Value
+from saddleback.problem.spaces import Array, Features, States
+from saddleback.sampling.batches import COMPILED_PRODUCTS
+from saddleback.sampling.buffer import ROUNDING, Buffer, Value
+from saddleback.sampling.collect import Samples
+from saddleback.sampling.signals import SignalMoments
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.sampling.store.windows import Answer, Ask, Contents, Plan, Reader
 from saddleback.sampling.value_functions import Parametric
@@ -82,54 +84,54 @@ class AtSamples:
         return self.moments.high
 
 
+@dataclass
 class StreamedBuffer(Buffer):
-    """A buffer to every solver and evaluator that asks for means; made by :func:`streamed_buffer` or :func:`ray_buffer`.
+    """For every solver and evaluator that asks for means; made by :func:`streamed_buffer` or :func:`ray_buffer`.
 
-    It is a :class:`~saddleback.sampling.buffer.Buffer` without samples, whose sizes and signals are the same and whose means come
-    from ``asking``.
+    Sizes and signals are those of a buffer in memory, and its means come from ``asking``.
     """
 
+    design: Design
+    num_batches: int
+    batch_sizes: NDArray[np.int64]
+    num_unused: int
+    support: States
+    signal_means: Array | None
+    signal_variances: Array | None
     asking: Asking
     hosts: Hosts | None = None
 
     def expect(self, t: int, value: Value) -> Array:
         """P̂_t V on the coreset, ``(c,)`` or ``(c, k)``."""
         require(0 <= t < self.num_batches, "t", f"must lie in 0 … {self.num_batches - 1}", t, "number batches from 0")
-        if isinstance(value, np.ndarray):  # an array over the support, which is empty: V̂⁰ = 0
-            self._checked(value)
+        if isinstance(value, np.ndarray) and not len(value):  # over the support, which is empty: V̂⁰ = 0
             return np.zeros((self.design.size, *value.shape[1:]))
-        return self._means(Ask("expect", value, t))
+        return self._means(Ask("expect", _parametric(value), t))
+
+    def samples(self) -> Samples:
+        """Refused."""
+        raise _not_held("the samples", "draw into the store, and make the buffer anew")
+
+    def empirical_model(self) -> scipy.sparse.csr_array:
+        """Refused: it is as large as the samples."""
+        raise _not_held("the estimated model", "use oracles that ask for means: plug-in, ls-mdvi, ls-pe, lstd")
 
     def average(self, value: Value | AtSamples) -> Array:
         """P̂ V over all batches, ``(c,)`` or ``(c, k)``."""
-        if isinstance(value, np.ndarray):
-            raise _not_held("an array over the support", "give a value function by its parameters")
         if isinstance(value, AtSamples):
             return value.moments.mean
-        return self._means(Ask("average", value))
+        return self._means(Ask("average", _parametric(value)))
 
     def moments(self, V: Array | AtSamples) -> tuple[Array, Array]:
         """Mean and variance of V at the next states of every pair; V is what :meth:`at_support` gave."""
-        if not isinstance(V, AtSamples):
-            raise _not_held("an array over the support", "give a value function by its parameters")
-        seen = V.moments
+        seen = (V if isinstance(V, AtSamples) else AtSamples(_parametric(V), self.asking)).moments
         variance = seen.square - seen.mean**2
         largest = np.maximum(np.abs(seen.low), np.abs(seen.high))
         return seen.mean, np.where(variance > ROUNDING * largest**2, variance, 0.0)
 
     def at_support(self, value: Value) -> Any:
         """V at the samples, as something of which ``average`` takes the mean and the mean of the squares."""
-        if isinstance(value, np.ndarray):
-            raise _not_held("an array over the support", "give a value function by its parameters")
-        return AtSamples(value, self.asking)
-
-    def empirical_model(self) -> scipy.sparse.csr_array:
-        """Refused: it is as large as the samples."""
-        raise _not_held("the estimated model", "use oracles that ask for means: plug-in, ls-mdvi, ls-pe, lstd")
-
-    def samples(self) -> Samples:
-        """Refused."""
-        raise _not_held("the samples", "draw into the store, and make the buffer anew")
+        return AtSamples(_parametric(value), self.asking)
 
     def close(self) -> None:
         """Let go of the actors, if there are any."""
@@ -144,6 +146,13 @@ class StreamedBuffer(Buffer):
 
     def _means(self, ask: Ask) -> Array:
         return np.concatenate([means for (means,) in self.asking(ask)])
+
+
+def _parametric(value: Value) -> Parametric:
+    """A value function by its parameters, which can be sent to where the samples are."""
+    if isinstance(value, Parametric):
+        return value
+    raise _not_held("an array over the support", "give a value function by its parameters")
 
 
 def _not_held(what: str, remedy: str) -> InputError:
@@ -275,24 +284,12 @@ def _row_entries(features: Features | None) -> int:
     return features.dim if features.direct else features.num_actions * features.dim
 
 
-def _buffer(
-    problem: CMDP,
-    design: Design,
-    plan: Plan,
-    contents: Contents,
-    asking: Asking,
-) -> StreamedBuffer:
-    held, layout = contents.held, contents.layout
-    means = variances = None
-    if layout.num_signals:  # as a buffer in memory has them, sums in the same order
-        parts = zip(*asking(Ask("signals", base=problem.base)), strict=True)
-        sums, squares = (np.concatenate(x) / held[:, None] for x in parts)
-        means, variances = sums + problem.base, np.maximum(squares - sums**2, 0.0)
-    T, M = plan.num_batches, plan.sizes
-    unused, empty = int(held.sum() - T * M.sum()), np.empty((0, layout.dim))
-    batches = ConsecutiveBatches(T, Parts(M))
-    buffer = StreamedBuffer(
-        design, problem.features, batches, M, empty, means, unused, plan.compiled, variances, contents.num_blocks
-    )
-    buffer.asking = asking
-    return buffer
+def _buffer(problem: CMDP, design: Design, plan: Plan, contents: Contents, asking: Asking) -> StreamedBuffer:
+    moments = SignalMoments.none(design.size, np.zeros(0))
+    if contents.layout.num_signals:  # as a buffer in memory has them, sums in the same order
+        sums, squares = map(np.concatenate, zip(*asking(Ask("signals", base=problem.base)), strict=True))
+        moments = SignalMoments(problem.base, sums, squares)
+    T, M, held = plan.num_batches, plan.sizes, contents.held
+    unused, empty = int(held.sum() - T * M.sum()), np.empty((0, contents.layout.dim))
+    means, variances = moments.means_and_variances(held)
+    return StreamedBuffer(design, T, M, unused, empty, means, variances, asking)

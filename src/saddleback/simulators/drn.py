@@ -42,8 +42,7 @@ from numpy.typing import ArrayLike
 from saddleback.errors import InputError, StorageError, require
 from saddleback.problem.cmdp import Constraint
 from saddleback.problem.spaces import Array
-from saddleback.simulators._drn_lines import MOST_BYTES, Lines, plain_name
-from saddleback.simulators._drn_model import Reading
+from saddleback.simulators._drn_model import MOST_BYTES, Lines, Reading, plain_name
 from saddleback.simulators.table import Table
 from saddleback.simulators.tabulate import signal_array, table_of
 

@@ -23,9 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from saddleback.errors import InputError, require
+from saddleback.errors import InputError, optional_package, require
 from saddleback.problem.spaces import Actions, Array, BoxStates, FiniteStates, States, StateSpace
-from saddleback.simulators._optional import optional
 from saddleback.simulators.generative_model import GenerativeModel
 from saddleback.simulators.gymnasium_recipes import GetState, SetState, recipe_for
 from saddleback.simulators.step_collector import Signals, Tray, check_actions, signal_names
@@ -223,7 +222,9 @@ class Maker:
 
     def __call__(self) -> Any:
         """A new environment."""
-        return optional("gymnasium", "gymnasium").make(self.name, disable_env_checker=True, **self.options)
+        return optional_package("gymnasium", "gymnasium", "this adapter").make(
+            self.name, disable_env_checker=True, **self.options
+        )
 
 
 def _made(env: Any, options: dict[str, Any]) -> tuple[Callable[[], Any] | None, Any]:

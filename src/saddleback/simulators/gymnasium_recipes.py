@@ -24,9 +24,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saddleback.errors import require
+from saddleback.errors import optional_package, require
 from saddleback.problem.spaces import BoxStates, FiniteStates, StateSpace
-from saddleback.simulators._optional import optional
 
 SetState = Callable[[Any, Any], object]
 GetState = Callable[[Any], Any]
@@ -131,7 +130,7 @@ def _toy_text(bare: Any) -> Recipe:
 def _set_mujoco(env: Any, state: Any) -> None:
     bare = env.unwrapped
     # Clears time, controls and the solver's warm start, which would make a step depend on the one before.
-    optional("mujoco", "mujoco").mj_resetData(bare.model, bare.data)
+    optional_package("mujoco", "mujoco", "this adapter").mj_resetData(bare.model, bare.data)
     bare.set_state(state[: bare.model.nq], state[bare.model.nq :])
 
 

@@ -16,10 +16,9 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from saddleback.errors import InputError, require
+from saddleback.errors import InputError, optional_package, require
 from saddleback.problem.cmdp import Constraint
 from saddleback.problem.spaces import Array
-from saddleback.simulators._optional import optional
 from saddleback.simulators.table import Table, as_numbers
 from saddleback.simulators.tabulate import signal_array, table_of
 
@@ -52,7 +51,7 @@ def from_gymnasium_table(
     what each transition costs, such as one for every step into a hole. ``rho`` is the environment's start if left out.
     """
     if isinstance(env, str):
-        name, env = name or env, optional("gymnasium", "gymnasium").make(env, **options)
+        name, env = name or env, optional_package("gymnasium", "gymnasium", "this adapter").make(env, **options)
     bare = getattr(env, "unwrapped", env)
     found, S, A = _outcomes(bare)
     start = as_numbers("rho", getattr(bare, "initial_state_distrib", None) if rho is None else rho)

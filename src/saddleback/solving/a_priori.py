@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from saddleback.method.evaluators import LSPE, LSTD, TabularPE
+from saddleback.method.oracles import OracleErrors
 from saddleback.method.solvers import LSMDVI, TabularMDVI
 from saddleback.problem.policies import Policy
 from saddleback.problem.spaces import Actions, Array, States
@@ -28,18 +29,6 @@ from saddleback.theory import (
 )
 
 _MOST_ENTRIES = 50_000_000  # of the feature matrix that the check of linearity looks at
-
-
-class OracleErrors(NamedTuple):
-    """f_mdp (rounding included) and f_eva, which hold together with probability 1 − δ."""
-
-    solver: float
-    evaluation: float
-
-    @property
-    def both(self) -> float:
-        """f = max{f_mdp, f_eva}."""
-        return max(self.solver, self.evaluation)
 
 
 def oracle_errors(parts: Prepared, delta: float, policies: Iterable[Policy] = ()) -> OracleErrors:

@@ -21,9 +21,9 @@ from saddleback.runs.drawings_file import (
     frontier_fields,
     trace_fields,
 )
-from saddleback.runs.solution import Solution
 from saddleback.solving.frontier import Frontier, FrontierPoint, frontier
 from saddleback.solving.prepare import Prepared
+from saddleback.solving.solution import Solution
 
 _POINTS_OF_ONE, _POINTS_OF_SEVERAL = 81, 21  # several constraints take a linear program a point
 _MOST_CURVES = 4

@@ -16,10 +16,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from saddleback.certificates import Certificate
 from saddleback.method.oracles import Dual, Step
 from saddleback.problem.cmdp import CMDP
+from saddleback.runs.answer import Answer
 from saddleback.runs.events import Callback, Event, tell
-from saddleback.runs.solution import Certified, Solution
 
 
 def dual_watcher(
@@ -44,8 +45,7 @@ def _iterate(problem: CMDP, dual: Dual, steps: list[Step]) -> Event:
         for c, b, v in zip(problem.constraints, problem.user_thresholds(), values[1:], strict=True)
     ]
     finite = bool(np.all(np.isfinite(multipliers)))
-    gap = getattr(dual, "gap", None)  # column generation has a bound; projected descent has none
-    known = math.inf if gap is None else float(gap(steps)) * problem.reward_span
+    known = dual.gap(steps) * problem.reward_span  # infinite where the dual has no bound
     return {
         "multipliers": problem.multipliers_of(multipliers).tolist() if finite else None,
         "value": float(values[0]),
@@ -61,14 +61,14 @@ def round_event(number: int, samples: int, error: float, proved: bool, wanted: f
     return {"event": "round", "round": number, "samples": samples, "error": shown, "proved": proved, "wanted": wanted}
 
 
-def certificate_event(certificate: Certified) -> Event:
+def certificate_event(certificate: Certificate) -> Event:
     """What is proved, in short."""
     whole = certificate.to_json()
     names = "confidence", "value", "constraints", "upper_bound", "gap", "feasible", "samples"
     return {"event": "certificate", **{name: whole.get(name) for name in names}}
 
 
-def finished_event(solution: Solution) -> Event:
+def finished_event(solution: Answer) -> Event:
     """The answer, in short."""
     return {
         "event": "finished",

@@ -24,12 +24,12 @@ from saddleback.designs.design import Design
 from saddleback.errors import InputError, require
 from saddleback.method.slater import Slater, estimate_slater
 from saddleback.problem.cmdp import CMDP
-from saddleback.runs.solution import Solution
+from saddleback.runs.settings import Feasibility, Method, Settings
 from saddleback.sampling.memory import Lot, predict, predict_run
 from saddleback.simulators.generative_model import BLOCK, GenerativeModel, Stream, generator
+from saddleback.solving.pipeline import carry_out
 from saddleback.solving.prepare import Prepared
-from saddleback.solving.solve import solve
-from saddleback.solving.steering import Feasibility
+from saddleback.solving.solution import Solution
 from saddleback.solving.strict import guide_of
 from saddleback.theory import Plan
 from saddleback.theory import plan as worst_case_plan
@@ -110,14 +110,8 @@ def forecast(
     pilot = _pilot_size(problem) if samples is None else samples
     require(pilot >= 2, "samples", "must be at least 2", pilot, "use 20000")
     try:
-        tried = solve(
-            problem,
-            simulator,
-            samples=pilot // 2,
-            certificate=pilot - pilot // 2,
-            delta=delta,
-            seed=seed,
-        )
+        asked = Settings(pilot, delta=delta, seed=seed, method=Method(certificate=pilot - pilot // 2))
+        tried = carry_out(problem, simulator, asked)
     except InputError as fault:
         if fault.name != "samples":
             raise

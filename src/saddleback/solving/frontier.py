@@ -11,13 +11,13 @@ sample.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from saddleback.certificates import Band, Guide, Request, frontier_band
-from saddleback.errors import InputError, require
+from saddleback.errors import InputError, gone, require
 from saddleback.method.duals import ColumnGeneration
 from saddleback.method.framework import run
 from saddleback.method.master_lp import Master, solve_master, upper_bound
@@ -26,9 +26,9 @@ from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy
 from saddleback.problem.rounding import on_grid
 from saddleback.problem.spaces import Array
-from saddleback.runs.solution import Solution
 from saddleback.simulators.generative_model import GenerativeModel
 from saddleback.solving.prepare import Prepared
+from saddleback.solving.solution import Solution
 
 _AT_ONCE = 16
 _STRAIGHT = 1e-6  # relative to the products that are compared
@@ -227,11 +227,9 @@ class Frontier:
         curve.points = curve.at_all([point.threshold for point in self.points])
         return curve
 
-    def plot(self, ax: Any = None, chosen: float | None = None) -> Any:
-        """A matplotlib Figure: the curve, its proved band and its price, with the ``chosen`` threshold marked."""
-        from saddleback.reports.plots import plot_frontier
-
-        return plot_frontier(self, ax, chosen)
+    def plot(self, *_: object, **__: object) -> NoReturn:
+        """Gone: ``saddleback.plot(frontier)``."""
+        gone("Frontier.plot", "saddleback.plot(frontier, ax=..., chosen=...)")
 
     # ---- units -----------------------------------------------------------------------------------------------------
 

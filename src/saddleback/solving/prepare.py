@@ -19,19 +19,32 @@ import numpy as np
 from saddleback.designs.design import Design
 from saddleback.errors import InputError, require
 from saddleback.method.framework import Oracle, SolveRewards
-from saddleback.method.oracles import Evaluator, InteractiveEvaluator, InteractiveSolver, Interval, Solver
+from saddleback.method.oracles import (
+    Allocating,
+    Evaluator,
+    InteractiveEvaluator,
+    InteractiveSolver,
+    Interval,
+    Remarking,
+    Solver,
+    reads_batches,
+)
 from saddleback.method.solvers.plug_in import fixed_point
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import GreedyPolicy, Policy, as_table
+from saddleback.problem.remarks import Remark
 from saddleback.problem.spaces import Array
+from saddleback.runs.settings import Method
 from saddleback.sampling.allocation import batches_and_counts
 from saddleback.sampling.blocks import Executor
-from saddleback.sampling.buffer import Buffer, Samples, collect, cut
+from saddleback.sampling.buffer import Buffer
 from saddleback.sampling.candidate_pool import grown, growth_remark, may_grow
+from saddleback.sampling.collect import Samples, collect
+from saddleback.sampling.counted_buffer import cut
 from saddleback.sampling.memory import Lot, check, predict, predict_run
 from saddleback.simulators.generative_model import GenerativeModel, Sampler, Stream, generator
-from saddleback.solving.choices import Choices, parts_of, usual_allocation
 from saddleback.solving.focused_allocation import focused_counts
+from saddleback.solving.parts import parts_of, usual_allocation
 
 _TABLE_STATES = (
     200_000  # finite problems up to this size keep policies as action tables, so that equal ones are merged,
@@ -52,7 +65,7 @@ class Prepared:
     oracle: Oracle
     samples: int
     names: dict[str, str]
-    remarks: tuple[str, ...]
+    remarks: tuple[Remark, ...]
     resolution: int | None
     explored: int = 0
     hints: tuple[Buffer, ...] | None = None
@@ -109,27 +122,27 @@ def prepare(
     model: GenerativeModel,
     samples: int,
     seed: int,
-    choices: Choices,
+    method: Method,
     held: Prepared | None = None,
     executor: Executor | None = None,
 ) -> Prepared:
     """Choose the parts, compute the design, draw the samples, wire the oracles.
 
-    ``held`` is an earlier, smaller run of the same problem with the same seed and choices: its samples are kept, and only
+    ``held`` is an earlier, smaller run of the same problem with the same seed and method: its samples are kept, and only
     what is missing is drawn. ``executor`` draws the blocks (None: here, one by one).
     """
     given = problem
-    problem, names, solver, evaluator, designer = parts_of(problem, choices)
+    problem, names, solver, evaluator, designer = parts_of(problem, method)
     if isinstance(evaluator, InteractiveEvaluator):
         require(held is None, "evaluator", "must not play while samples grow", names["evaluator"], "use lstd")
-        return _measured(given, model, samples, seed, choices, names, evaluator, executor)
-    allocation = choices.allocation or usual_allocation(choices.mode, names["design"] == "full")
+        return _measured(given, model, samples, seed, method, names, evaluator, executor)
+    allocation = method.allocation or usual_allocation(method.mode, names["design"] == "full")
     if held is None:
         check(predict_run(problem, 0), 0)  # the features of the design's candidates
     if held is not None:
         problem = dataclasses.replace(problem, candidates=held.problem.candidates)
         design, explored = held.design, held.explored
-    elif may_grow(problem) and choices.mode == "default":
+    elif may_grow(problem) and method.mode == "default":
         check(predict_run(problem, samples, num_signals=model.num_signals), samples)  # before the first sample
         pool = grown(problem, model, designer, samples, seed, executor)
         problem, design, explored = pool.problem, pool.design, pool.samples
@@ -137,26 +150,29 @@ def prepare(
     else:
         design, explored = designer.design(problem), 0
     interactive = isinstance(solver, InteractiveSolver)
-    remarks = list(solver.remarks(problem)) if hasattr(solver, "remarks") else []
+    remarks = [Remark("solver", r) for r in solver.remarks(problem)] if isinstance(solver, Remarking) else []
     if explored and held is None:
-        remarks.append(growth_remark(pool))
-    if choices.buffers == 1:
+        remarks.append(Remark("candidates", growth_remark(pool)))
+    if method.buffers == 1:
         remarks.append(
-            "one buffer serves solver and evaluator (a heuristic): policies look better on the data that chose them"
+            Remark(
+                "one-buffer",
+                "one buffer serves solver and evaluator (a heuristic): policies look better on the data that chose them",
+            )
         )
-    shares = _shares(samples, choices, interactive)
+    shares = _shares(samples, method, interactive)
     rule: dict[str, Any] = {
-        "literal": choices.mode == "literal",
-        "batch_size": choices.batch_size,
+        "literal": method.mode == "literal",
+        "batch_size": method.batch_size,
         "allocation": allocation,
     }
     own_T, own_counts = batches_and_counts(problem, design, shares[0], **rule)
     T, counts = batches_and_counts(problem, design, shares[1], **rule)
-    own_lot, lot = Lot.of(own_counts, own_T), Lot.of(counts, T if getattr(evaluator, "uses_batches", True) else 1)
-    own_lot, lot = Lot() if interactive else own_lot, Lot() if choices.buffers == 1 and not interactive else lot
+    own_lot, lot = Lot.of(own_counts, own_T), Lot.of(counts, T if reads_batches(evaluator) else 1)
+    own_lot, lot = Lot() if interactive else own_lot, Lot() if method.buffers == 1 and not interactive else lot
     _check_memory(problem, design, model, own_lot, lot, held)
-    if interactive:
-        resolution = choices.resolution or 20
+    if isinstance(solver, InteractiveSolver):
+        resolution = method.grid or 20
         sampler = Sampler(model, seed, limit=samples - int(counts.sum()))
         solve = _interactive(problem, design, solver, sampler, resolution)
         evaluation = cut(
@@ -182,13 +198,13 @@ def prepare(
             explored,
         )
     own = design
-    T = T if getattr(evaluator, "uses_batches", True) else 1
-    if hasattr(solver, "allocate"):
+    T = T if reads_batches(evaluator) else 1
+    if isinstance(solver, Allocating):
         require(
-            choices.buffers == 2,
+            method.buffers == 2,
             "buffers",
             f"must be 2 for {names['solver']}, whose samples are not cut into batches",
-            choices.buffers,
+            method.buffers,
             "let the evaluator have its own",
         )
         # GSS collects i.i.d. from the design.
@@ -200,8 +216,8 @@ def prepare(
     )
     solver_buffer = cut(more, problem, own, own_T)
     evaluation_buffer, drawn = solver_buffer, explored + solver_buffer.num_samples
-    if choices.buffers == 2:
-        if T == 1 and choices.mode == "default" and choices.allocation is None and own is design:
+    if method.buffers == 2:
+        if T == 1 and method.mode == "default" and method.allocation is None and own is design:
             counts = focused_counts(problem, solver, solver_buffer, counts)
         second = None if held is None else held.evaluation_buffer
         more = collect(
@@ -216,7 +232,7 @@ def prepare(
         )
         evaluation_buffer = cut(more, problem, design, T)
         drawn += more.total
-    oracle = _oracle(problem, solver, solver_buffer, evaluator, evaluation_buffer, choices.resolution)
+    oracle = _oracle(problem, solver, solver_buffer, evaluator, evaluation_buffer, method.grid)
     return Prepared(
         problem,
         design,
@@ -228,7 +244,7 @@ def prepare(
         drawn,
         names,
         tuple(remarks),
-        choices.resolution,
+        method.grid,
         explored,
     )
 
@@ -238,15 +254,15 @@ def _samples(buffer: Buffer | None, design: Design) -> Samples | None:
     return None if buffer is None or buffer.design is not design else buffer.samples()
 
 
-def _shares(samples: int, choices: Choices, interactive: bool) -> tuple[int, int]:
+def _shares(samples: int, method: Method, interactive: bool) -> tuple[int, int]:
     """The solver's and the evaluator's samples.
 
     Half each where guarantees are at stake (an interactive solver's half is a limit). Otherwise a quarter for the solver:
     on linear and tabular problems alike its error is second order, the evaluator's is what a user sees.
     """
-    if choices.buffers == 1 and not interactive:
+    if method.buffers == 1 and not interactive:
         return samples, samples
-    if interactive or choices.mode == "literal" or choices.resolution is not None:
+    if interactive or method.mode == "literal" or method.grid is not None:
         return samples // 2, samples // 2
     return samples // 4, samples - samples // 4
 
@@ -294,17 +310,17 @@ def _measured(
     model: GenerativeModel,
     samples: int,
     seed: int,
-    choices: Choices,
+    method: Method,
     names: dict[str, str],
     evaluator: InteractiveEvaluator,
     executor: Executor | None,
 ) -> Prepared:
     """Half of the samples for the solver and a buffer, half to play the policies of the grid before the dual asks."""
-    resolution = choices.resolution or 20
+    resolution = method.grid or 20
     mixing = _grid(problem, resolution)
-    solver = choices.solver or names["solver"]
-    choices = dataclasses.replace(choices, solver=solver, evaluator=None, resolution=resolution)
-    parts = prepare(problem, model, samples // 2, seed, choices, executor=executor)
+    solver = method.solver or names["solver"]
+    method = dataclasses.replace(method, solver=solver, evaluator=None, resolution=resolution)
+    parts = prepare(problem, model, samples // 2, seed, method, executor=executor)
     parts.oracle.prefetch(mixing)
     by_point = {sigma.tobytes(): parts.oracle(sigma)[0] for sigma in mixing}
     sampler = Sampler(model, seed, Stream.MEASUREMENT, limit=samples - parts.samples)

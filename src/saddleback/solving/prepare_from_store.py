@@ -3,7 +3,7 @@
     streams SOLVER and EVALUATION of a store → two buffers: in memory, streamed, or on Ray → O(σ) = (π_σ, V̂(π_σ))
 
 A run that draws into a folder (:mod:`saddleback.sampling.executors.durable`), or several whose stores were merged, leave such a store; its
-pairs are those of the design, which the problem and the choices fix. What is larger than memory is streamed: finite states
+pairs are those of the design, which the problem and the method fix. What is larger than memory is streamed: finite states
 are counted in one pass and held as counts, points of R^k are read anew whenever they are asked about
 (:mod:`saddleback.sampling.streamed_buffer`), and the first of them are held too: baselines, prices and allocation of a certificate need a
 buffer to look at, and nothing but the width of its limits depends on how large it is.
@@ -21,17 +21,22 @@ from numpy.typing import NDArray
 from saddleback.designs.design import Design
 from saddleback.errors import InputError, require
 from saddleback.method.framework import Oracle
-from saddleback.method.oracles import InteractiveSolver
+from saddleback.method.oracles import Allocating, InteractiveEvaluator, InteractiveSolver, Remarking, reads_batches
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import Policy
+from saddleback.problem.remarks import Remark
 from saddleback.problem.spaces import Array, States
+from saddleback.runs.settings import Method
 from saddleback.sampling.allocation import batches_and_counts
 from saddleback.sampling.batches import CountBatches, Parts
-from saddleback.sampling.buffer import Buffer, Samples, cut
+from saddleback.sampling.buffer import Buffer
+from saddleback.sampling.collect import Samples
+from saddleback.sampling.counted_buffer import CountedBuffer, cut
+from saddleback.sampling.signals import SignalMoments
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.sampling.streamed_buffer import StreamedBuffer, ray_buffer, streamed_buffer
 from saddleback.simulators.generative_model import Stream
-from saddleback.solving.choices import Choices, parts_of, usual_allocation
+from saddleback.solving.parts import parts_of, usual_allocation
 from saddleback.solving.prepare import Prepared, canonical
 
 _MOST_COUNTS = 1 << 27  # distinct (batch, pair, next state) that may be counted: 2 GB
@@ -51,7 +56,7 @@ class OnRay(NamedTuple):
 def prepare_from(
     problem: CMDP,
     store: SampleStore,
-    choices: Choices | None = None,
+    method: Method | None = None,
     *,
     buffer: Literal["memory", "streamed"] | OnRay = "streamed",
     num_batches: tuple[int, int] | None = None,
@@ -61,31 +66,33 @@ def prepare_from(
     ``num_batches`` is T of the solver's and of the evaluator's buffer (None: what the mode makes of that many samples).
     Close both buffers of a Prepared on Ray when it is done with.
     """
-    choices = choices or Choices()
-    problem, names, solver, evaluator, designer = parts_of(problem, choices)
-    if isinstance(solver, InteractiveSolver) or hasattr(solver, "allocate"):
+    method = method or Method()
+    problem, names, solver, evaluator, designer = parts_of(problem, method)
+    if isinstance(solver, (InteractiveSolver, Allocating)):
         rule = "must be one that asks for means over the design's pairs"
         raise InputError("solver", rule, names["solver"], "use plug-in or ls-mdvi")
+    if isinstance(evaluator, InteractiveEvaluator):
+        raise InputError("evaluator", "must not play where samples are stored", names["evaluator"], "use lstd")
     design = designer.design(problem)
     make = _maker(problem, store, design, buffer)
-    streams = (Stream.SOLVER, Stream.EVALUATION)[: choices.buffers]
-    T = num_batches or tuple(_usual_batches(problem, design, store, stream, choices) for stream in streams)
+    streams = (Stream.SOLVER, Stream.EVALUATION)[: method.buffers]
+    T = num_batches or tuple(_usual_batches(problem, design, store, stream, method) for stream in streams)
     own = make(Stream.SOLVER, T[0])
     evaluation = own
-    if choices.buffers == 2:
-        evaluation = make(Stream.EVALUATION, T[-1] if getattr(evaluator, "uses_batches", True) else 1)
+    if method.buffers == 2:
+        evaluation = make(Stream.EVALUATION, T[-1] if reads_batches(evaluator) else 1)
 
     def solve(sigmas: Array) -> list[Policy]:
         return [canonical(problem, policy) for policy in solver.solve(problem, own, sigmas)]
 
-    oracle = Oracle(solve, lambda policy: evaluator.evaluate(problem, evaluation, policy), choices.resolution)
+    oracle = Oracle(solve, lambda policy: evaluator.evaluate(problem, evaluation, policy), method.grid)
     hints = None
     if isinstance(own, StreamedBuffer) or isinstance(evaluation, StreamedBuffer):
         hints = tuple(cut(excerpt(store, stream, problem, design), problem, design, 1) for stream in streams)
-    drawn = own.num_samples + (evaluation.num_samples if choices.buffers == 2 else 0)
-    remarks = tuple(solver.remarks(problem)) if hasattr(solver, "remarks") else ()
+    drawn = own.num_samples + (evaluation.num_samples if method.buffers == 2 else 0)
+    remarks = tuple(Remark("solver", r) for r in solver.remarks(problem)) if isinstance(solver, Remarking) else ()
     return Prepared(
-        problem, design, own, evaluation, solver, evaluator, oracle, drawn, names, remarks, choices.resolution, 0, hints
+        problem, design, own, evaluation, solver, evaluator, oracle, drawn, names, remarks, method.grid, 0, hints
     )
 
 
@@ -105,13 +112,13 @@ def _maker(problem: CMDP, store: SampleStore, design: Design, buffer: str | OnRa
     return lambda stream, T: streamed_buffer(store, stream, problem, design, T)
 
 
-def _usual_batches(problem: CMDP, design: Design, store: SampleStore, stream: int, choices: Choices) -> int:
+def _usual_batches(problem: CMDP, design: Design, store: SampleStore, stream: int, method: Method) -> int:
     """T as for a run that draws as many samples."""
     held = store.held(stream, design.size)
-    allocation = choices.allocation or usual_allocation(choices.mode, design.operator is None)
-    literal = choices.mode == "literal"
+    allocation = method.allocation or usual_allocation(method.mode, design.operator is None)
+    literal = method.mode == "literal"
     T, _ = batches_and_counts(
-        problem, design, int(held.sum()), literal=literal, batch_size=choices.batch_size, allocation=allocation
+        problem, design, int(held.sum()), literal=literal, batch_size=method.batch_size, allocation=allocation
     )
     return max(1, min(T, int(held.min())))
 
@@ -130,7 +137,7 @@ def counted_buffer(store: SampleStore, stream: int, problem: CMDP, design: Desig
     require(bool(np.all(sizes >= 1)), "num_batches", rule, T, "use fewer batches or more samples")
     m = store.layout.num_signals
     tally, seen, filled = _Tally(T * c * S), np.zeros(S, dtype=bool), np.zeros(c, dtype=np.int64)
-    sums, squares = np.zeros((2, c, m))
+    moments = SignalMoments.none(c, problem.base if m else np.zeros(0))
     num_blocks = np.zeros(c, dtype=np.int64)
     for block, rows in store.rows(stream):
         x, s = block.pair, store.layout.decode(block, rows).next_states
@@ -140,22 +147,20 @@ def counted_buffer(store: SampleStore, stream: int, problem: CMDP, design: Desig
         filled[x] += len(s)
         num_blocks[x] += 1
         if m:
-            total, total_squares = store.layout.signal_sums(rows, problem.base)
-            sums[x] += total
-            squares[x] += total_squares
-    means = sums / n[:, None]
+            moments.add(x, *store.layout.signal_sums(rows, moments.base))
+    means, variances = moments.means_and_variances(n)
     support = np.flatnonzero(seen)
     matrices = _matrices(tally, (T, c, S), support, sizes)
-    return Buffer(
+    return CountedBuffer(
         design,
         problem.features,
         CountBatches(matrices, Parts(sizes)),
         sizes,
         support,
-        means + problem.base if m else None,
+        means,
         int((n - T * sizes).sum()),
         False,
-        np.maximum(squares / n[:, None] - means**2, 0.0) if m else None,
+        variances,
         num_blocks,
     )
 
@@ -165,7 +170,7 @@ def excerpt(store: SampleStore, stream: int, problem: CMDP, design: Design, most
     c, m = design.size, store.layout.num_signals
     share = np.minimum(store.held(stream, c), max(2, most // c))
     points: list[list[States]] = [[] for _ in range(c)]
-    filled, sums, squares = np.zeros(c, dtype=np.int64), *np.zeros((2, c, m))
+    filled, moments = np.zeros(c, dtype=np.int64), SignalMoments.none(c, problem.base if m else np.zeros(0))
     for block, rows in store.rows(stream):
         x = block.pair
         wanted = int(share[x] - filled[x])
@@ -175,14 +180,9 @@ def excerpt(store: SampleStore, stream: int, problem: CMDP, design: Design, most
         points[x].append(store.layout.decode(first, rows[: first.size]).next_states)
         filled[x] += first.size
         if m:
-            total, total_squares = store.layout.signal_sums(rows[: first.size], problem.base)
-            sums[x] += total
-            squares[x] += total_squares
-    sequences = [np.concatenate(parts) for parts in points]
-    if not m:
-        return Samples(sequences, None)
-    means = sums / filled[:, None]
-    return Samples(sequences, means + problem.base, np.maximum(squares / filled[:, None] - means**2, 0.0))
+            moments.add(x, *store.layout.signal_sums(rows[: first.size], moments.base))
+    means, variances = moments.means_and_variances(filled)
+    return Samples([np.concatenate(parts) for parts in points], means, variances)
 
 
 class _Tally:

@@ -15,17 +15,14 @@ from typing import Any, Protocol
 from rich.console import Console
 
 from saddleback.runs.events import Event
+from saddleback.sampling.executors.watched import ShowProgress
 
 _LOG_SECONDS = 10.0
 _FRAME_SECONDS = 0.05
 
 
-class Display(Protocol):
-    """Told how far the run is; ``failures`` are those that were survived, such as workers that died and were replaced."""
-
-    def __call__(self, what: str, done: int, total: int, failures: int = 0) -> None:
-        """``done`` of ``total``; a smaller number than before begins anew."""
-        ...
+class Display(ShowProgress, Protocol):
+    """Told how far the run is, and what the solve says on its way."""
 
     def notice(self, event: Event) -> None:
         """Take up what an event of the solve says: the gap, the bound."""

@@ -21,8 +21,9 @@ from saddleback.method.solvers import TABULAR
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Array
 from saddleback.runs.run_folder import Run
+from saddleback.runs.settings import Method
 from saddleback.simulators.generative_model import GenerativeModel, derived_seed
-from saddleback.solving.prepare import Choices, prepare
+from saddleback.solving.prepare import prepare
 
 _PILOT = 0.25
 _ROUND = 1 << 20  # beyond the rounds that a solve numbers
@@ -74,8 +75,8 @@ def recertify(
     name = settings.get("design")
     before = simulator.num_queries
     try:
-        choices = Choices(design=name if name in DESIGNS else None)
-        parts = prepare(problem, simulator, int(_PILOT * samples), seed, choices)
+        method = Method(design=name if name in DESIGNS else None)
+        parts = prepare(problem, simulator, int(_PILOT * samples), seed, method)
     except InputError as error:
         raise _in_all(error, samples) from None
     pilot = simulator.num_queries - before

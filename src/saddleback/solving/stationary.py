@@ -13,7 +13,7 @@ import scipy.sparse
 
 from saddleback.exact import to_stationary
 from saddleback.problem.policies import MixturePolicy
-from saddleback.runs.solution import Stationary
+from saddleback.runs.answer import Stationary
 from saddleback.simulators.table import Table
 from saddleback.solving.prepare import Prepared
 

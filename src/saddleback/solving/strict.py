@@ -17,7 +17,6 @@ import math
 import numpy as np
 
 from saddleback.certificates import Certificate, Guide, Request, certify_guided, expect
-from saddleback.certificates.linear_bound import LinearPlan
 from saddleback.certificates.plan import plan_bound
 from saddleback.errors import InputError, require
 from saddleback.method.evaluators.rollouts import Measured
@@ -25,20 +24,24 @@ from saddleback.method.framework import Outcome
 from saddleback.method.master_lp import solve_master, upper_bound
 from saddleback.method.oracles import simplex_point
 from saddleback.problem.policies import MixturePolicy
+from saddleback.problem.remarks import Remark
 from saddleback.problem.spaces import Array
-from saddleback.runs.solution import Solution, Status, constraint_reports, member_reports
+from saddleback.runs.answer import constraint_reports, member_reports
+from saddleback.runs.settings import Settings
+from saddleback.runs.verdict import Proof, Reason, Status, Verdict
 from saddleback.sampling.blocks import Executor
 from saddleback.simulators.generative_model import GenerativeModel, derived_seed
-from saddleback.solving.budgeted import finish, mixture_interval
+from saddleback.solving.find import find_policy, mixture_interval
 from saddleback.solving.prepare import Prepared
+from saddleback.solving.solution import Solution
+from saddleback.solving.verdict import refutation, rests_on
 
 _SHARES, _PILOT_SHARES = (0.75, 0.75, 1.0), (0.25, 0.75, 1.0)  # of the samples that are left, for each attempt
 _ATTEMPTS = len(_SHARES)
 _USELESS = 0.25  # of H: a bound that much too high
 _MARGIN = 1.4  # half-widths of room: the measured limit is itself uncertain
 _AGAIN = 1 << 20  # rounds from here on are those of second and later certificates from the same samples
-_NO_BOUND = "no bound over all policies: from so few samples it would say nothing"
-_UNPROMISED = " (no a-priori guarantee)"
+_NO_BOUND = Remark("no-bound", "no bound over all policies: from so few samples it would say nothing")
 _ROOM = 1.5
 
 
@@ -70,7 +73,8 @@ def issue_certificate(
     if not _says_nothing(guide, request):
         return certify_guided(guide, simulator, request)
     certificate = certify_guided(dataclasses.replace(guide, sigma=None), simulator, request)
-    return dataclasses.replace(certificate, remarks=(_NO_BOUND, *certificate.remarks[1:]))
+    others = [remark for remark in certificate.remarks if remark.kind != _NO_BOUND.kind]
+    return dataclasses.replace(certificate, remarks=(_NO_BOUND, *others))
 
 
 def _says_nothing(guide: Guide, request: Request) -> bool:
@@ -79,7 +83,7 @@ def _says_nothing(guide: Guide, request: Request) -> bool:
     if problem.num_states is not None or guide.mixture is None or guide.sigma is None:
         return False
     plan = plan_bound(guide, guide.sigma, request.samples // 2, request.delta, draft=True)
-    if not isinstance(plan, LinearPlan):
+    if plan is None:
         return False
     H, excess = problem.horizon, plan.expected_excess
     return excess >= _USELESS * H or plan.estimate + excess >= H
@@ -100,8 +104,8 @@ def certified(
         return _without_samples(solution, seed, delta)
     if seed in solution.certificate_seeds:
         seed = derived_seed(seed, _AGAIN + len(solution.certificate_seeds))
-    strict = solution.settings.get("feasibility") == "strict" and solution.mixture is not None
-    if not strict or solution.settings.get("dual") != "column-generation" or solution.orders.target is not None:
+    strict = _is_strict(solution) and solution.mixture is not None
+    if not strict or not _retargets(solution):
         certificate = issue_certificate(
             solution, simulator, samples=samples, seed=seed, delta=delta, allowance=allowance, executor=executor
         )
@@ -147,7 +151,7 @@ def _over_all_columns(solution: Solution) -> Solution:
     have a better policy at other prices, and those of a grid that were played are known already.
     """
     parts, mixture = solution.prepared, solution.mixture
-    if mixture is None or parts.problem.num_states is not None:
+    if mixture is None or parts is None or parts.problem.num_states is not None:
         return solution
     problem, oracle = parts.problem, parts.oracle
     if isinstance(parts.evaluator, Measured) and parts.resolution is not None:
@@ -155,13 +159,13 @@ def _over_all_columns(solution: Solution) -> Solution:
         prices = np.array([x for x in points if sum(x) <= parts.resolution]) / parts.resolution
         oracle.prefetch(np.column_stack([1.0 - prices.sum(axis=1), prices]))
     values = np.array([v for _, v in oracle.columns])
-    master = solve_master(values, np.asarray(solution.settings["target"]) - 1e-9 * problem.horizon)
+    master = solve_master(values, _target(solution) - 1e-9 * problem.horizon)
     if master is None:
         return solution
     used = np.flatnonzero(master.weights > 0)
     best = MixturePolicy.of([oracle.columns[i][0] for i in used], master.weights[used])
     outcome = Outcome(best, values[used], [], oracle.num_solver_calls)
-    limits = mixture_interval(parts, outcome, solution.orders.confidence)
+    limits = mixture_interval(parts, outcome, _asked(solution).confidence)
     return dataclasses.replace(
         solution,
         mixture=best,
@@ -185,7 +189,7 @@ def _measured_target(solution: Solution, certificate: Certificate, fewer: float,
     step = problem.thresholds - low + half * (_MARGIN * math.sqrt(fewer) - 1.0)
     if not lower:
         step = np.where(low < problem.thresholds, np.maximum(step, 0.0), 0.0)
-    return np.asarray(np.asarray(solution.settings["target"]) + step)
+    return np.asarray(_target(solution) + step)
 
 
 def _worst_value(certificate: Certificate) -> float:
@@ -193,36 +197,63 @@ def _worst_value(certificate: Certificate) -> float:
 
 
 def with_certificate(solution: Solution, certificate: Certificate) -> Solution:
-    """The solution with its certificate; its samples count too, and a proof may settle the status."""
-    status, message = solution.status, solution.message.replace(_UNPROMISED, "")
-    linear = solution.prepared is not None and solution.prepared.design.operator is not None
-    if certificate.infeasible:
-        given = "which is proved if P is linear in the features" if linear else "which is proved"
-        if linear and not solution.prepared.design.complete:
-            given += " and the candidates stand for all pairs"
-        status, message = Status.INFEASIBLE, message.replace("by measured limits", given)
-    elif solution.settings.get("feasibility") == "strict" and solution.mixture is not None:
-        if certificate.feasible == "certified" and status in (Status.SOLVED, Status.UNDECIDED):
-            status, message = Status.SOLVED, "every constraint is proved to hold"
-        elif certificate.feasible != "certified" and status is Status.SOLVED:
-            status = Status.UNDECIDED
-            message = "the constraints could not be proved to hold strictly; draw more samples for the certificate"
+    """The solution with its certificate; its samples count too, and a proof may settle the verdict."""
     return dataclasses.replace(
         solution,
-        status=status,
-        message=message,
+        verdict=_settled(solution, certificate),
         samples=solution.samples + certificate.samples,
-        remarks=tuple(r for r in solution.remarks if not r.startswith("no a-priori guarantee")),
+        remarks=tuple(r for r in solution.remarks if r.kind != "no-guarantee"),
         certificate=certificate,
         certificate_seeds=(*solution.certificate_seeds, certificate.seed),
     )
 
 
+def _settled(solution: Solution, certificate: Certificate) -> Verdict:
+    """What the proof makes of the verdict; that nothing was promised before it no longer matters."""
+    verdict = dataclasses.replace(solution.verdict, promised=None)
+    parts = solution.prepared
+    if certificate.infeasible:
+        proof = Proof.PROVED if parts is None else rests_on(parts.design)
+        return dataclasses.replace(verdict, status=Status.INFEASIBLE, proof=proof)
+    if solution.mixture is None:
+        return verdict
+    refuted = refutation(solution.problem, certificate)
+    if refuted is not None and verdict.status is Status.SOLVED:
+        return refuted
+    if _is_strict(solution):
+        if certificate.feasible == "certified" and verdict.status in (Status.SOLVED, Status.UNDECIDED):
+            return Verdict(Status.SOLVED, Reason.HOLDS_PROVED)
+        if certificate.feasible != "certified" and verdict.status is Status.SOLVED:
+            return Verdict(Status.UNDECIDED, Reason.STRICT_NOT_PROVED)
+    return verdict
+
+
+def _asked(solution: Solution) -> Settings:
+    return solution.asked or Settings()
+
+
+def _is_strict(solution: Solution) -> bool:
+    return _asked(solution).feasibility == "strict"
+
+
+def _retargets(solution: Solution) -> bool:
+    """Whether the target may be moved: the dual allows it, and the caller has not fixed it."""
+    method = _asked(solution).method
+    return method.dual_part[1].retargets and method.target is None
+
+
+def _target(solution: Solution) -> Array:
+    return np.asarray(solution.settings["target"], dtype=np.float64)
+
+
 def retargeted(solution: Solution, target: Array) -> Solution:
     """The same samples with another target b' (utilities): no simulator call."""
-    orders = dataclasses.replace(solution.orders, target=target)
-    again = finish(solution.problem, solution.prepared, orders, dict(solution.settings))
-    return dataclasses.replace(again, orders=solution.orders, samples=solution.samples)
+    assert solution.prepared is not None
+    asked = _asked(solution)
+    again = find_policy(solution.problem, solution.prepared, asked.with_target(target.tolist()))
+    return dataclasses.replace(
+        again, asked=asked, samples=solution.samples, certificate_seeds=solution.certificate_seeds
+    )
 
 
 def guide_of(solution: Solution) -> Guide:
@@ -251,8 +282,8 @@ def _with_room(solution: Solution, samples: int, delta: float) -> Solution:
     """Raise the target above b by what the rollouts are expected to need."""
     widths = expect(guide_of(solution), samples, delta / 2).half_widths[1:]
     b = solution.problem.thresholds
-    target = np.maximum(np.asarray(solution.settings["target"]), b + _ROOM * widths)
-    if np.all(target <= np.asarray(solution.settings["target"]) + 1e-12):
+    target = np.maximum(_target(solution), b + _ROOM * widths)
+    if np.all(target <= _target(solution) + 1e-12):
         return solution
     raised = retargeted(solution, target)
     usable = raised.mixture is not None and raised.status is Status.SOLVED

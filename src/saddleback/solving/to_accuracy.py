@@ -17,24 +17,26 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from saddleback.certificates import Certificate, expect
-from saddleback.certificates.bound import hidden_by_starts
+from saddleback.certificates import expect
+from saddleback.certificates.guide import hidden_by_starts
 from saddleback.errors import InputError, require
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.rounding import rounded
 from saddleback.runs.events import Callback, tell
-from saddleback.runs.solution import Solution, Status
+from saddleback.runs.settings import MOST_SAMPLES, Settings
+from saddleback.runs.verdict import Reason, Status, Verdict
 from saddleback.sampling.blocks import Executor
 from saddleback.sampling.memory import check, predict_run
 from saddleback.simulators.generative_model import GenerativeModel, derived_seed
-from saddleback.solving.budgeted import Progress, solve_budget
+from saddleback.solving.budget import budget_of
 from saddleback.solving.events import certificate_event, round_event
-from saddleback.solving.steering import Feasibility
+from saddleback.solving.find import Progress
+from saddleback.solving.solution import Solution
 from saddleback.solving.strict import certified, guide_of
+from saddleback.solving.verdict import rests_on
 
 _FIRST_SAMPLES, _PER_PAIR = 2_000, 20
 _LEAST_GROWTH, _MOST_GROWTH = 1.5, 8.0
@@ -55,45 +57,27 @@ class _Round:
 def solve_to_accuracy(
     problem: CMDP,
     simulator: GenerativeModel,
-    *,
-    epsilon: float,
-    delta: float,
-    feasibility: Feasibility,
-    max_samples: int,
-    seed: int,
+    settings: Settings,
     executor: Executor | None = None,
     progress: Progress | None = None,
     callbacks: Sequence[Callback] = (),
-    **parts: Any,
 ) -> Solution:
-    """Rounds of solve and certificate until ``epsilon`` (the user's units of the reward) is proved."""
-    require(epsilon > 0, "epsilon", "must be positive", epsilon, "give the accuracy wanted of the discounted total")
+    """Rounds of solve and certificate until the settings' ``epsilon`` (the user's units of the reward) is proved."""
+    assert settings.epsilon is not None
+    epsilon, delta, seed, strict = settings.epsilon, settings.delta, settings.seed, settings.feasibility == "strict"
+    max_samples = MOST_SAMPLES if settings.max_samples is None else settings.max_samples
     least = 2.2 * hidden_by_starts(problem, delta) * problem.reward_span
     rule = f"must be more than {least:.3g} where the start distribution is a sampler"
     require(epsilon > least, "epsilon", rule, epsilon, "ask for less, or give start states with weights")
-    require(1e-100 <= delta < 1, "delta", "must lie in [1e-100, 1)", delta, "0.05 means 95 % confidence")
-    require(max_samples >= 2, "max_samples", "must be at least 2", max_samples, "use 10000000")
     before, rounds = simulator.num_queries, list[_Round]()
     size = min(_first_size(problem), max_samples // 2)
     while True:
         if progress is not None:
             progress(f"round {len(rounds) + 1}: samples", simulator.num_queries - before, max_samples)
-        held = rounds[-1].solution if rounds and rounds[-1].solution.prepared is not None else None
+        held = rounds[-1].solution.prepared if rounds else None
         try:
             _check_memory(problem, simulator, size, rounds)
-            found = solve_budget(
-                problem,
-                simulator,
-                feasibility=feasibility,
-                samples=size,
-                delta=delta,
-                seed=seed,
-                grow=held,
-                executor=executor,
-                progress=progress,
-                callbacks=callbacks,
-                **parts,
-            )
+            found = budget_of(problem, simulator, settings, size, executor, progress, callbacks, held)
         except InputError as full:
             if full.name != "memory" or not rounds:
                 raise
@@ -101,7 +85,7 @@ def solve_to_accuracy(
             return _unmet(rounds, simulator.num_queries - before, epsilon, delta, room, "memory")
         left = max_samples - (simulator.num_queries - before)
         drawn = 1 + sum(r.proved for r in rounds)
-        level, allowed = delta / (drawn * (drawn + 1)), epsilon if feasibility == "relaxed" else 0.0
+        level, allowed = delta / (drawn * (drawn + 1)), 0.0 if strict else epsilon
         hope = _expected_error(found, min(size, left), level)
         last = (left + size) // 2 < _LEAST_GROWTH * size  # there will be no larger round
         if _NEAR * epsilon < hope < math.inf and not last:
@@ -117,12 +101,12 @@ def solve_to_accuracy(
                 allowance=allowed / problem.reward_span,
                 executor=executor,
             )
-            rounds.append(_Round(found, _proved_error(found, feasibility), size, True))
+            rounds.append(_Round(found, _proved_error(found, strict), size, True))
             if found.certificate is not None:
                 tell(callbacks, certificate_event(found.certificate))
             spent = simulator.num_queries - before
             tell(callbacks, round_event(len(rounds), spent, rounds[-1].error, True, epsilon))
-            if found.status is Status.INFEASIBLE and getattr(found.certificate, "infeasible", False):
+            if found.status is Status.INFEASIBLE and found.certificate is not None and found.certificate.infeasible:
                 return _with_total(found, rounds, simulator.num_queries - before, epsilon, delta)
             if rounds[-1].error <= epsilon:
                 return _met(rounds, simulator.num_queries - before, epsilon, delta)
@@ -159,14 +143,14 @@ def _expected_error(found: Solution, samples: int, delta: float) -> float:
     return max(gap, float(widths[1:].max())) * found.problem.reward_span
 
 
-def _proved_error(found: Solution, feasibility: Feasibility) -> float:
+def _proved_error(found: Solution, strict: bool) -> float:
     """The larger of gap and violation that the certificate leaves possible, in units of the reward."""
     certificate = found.certificate
-    if not isinstance(certificate, Certificate) or found.mixture is None or certificate.gap is None:
+    if certificate is None or found.mixture is None or certificate.gap is None:
         return math.inf
     scale = found.problem.reward_span
     missed = float(np.max(certificate.violation(found.problem))) * scale
-    if feasibility == "strict":
+    if strict:
         return certificate.gap if certificate.feasible == "certified" else math.inf
     return max(certificate.gap, missed)
 
@@ -187,32 +171,38 @@ def _growth(rounds: list[_Round], epsilon: float) -> float:
 
 def _met(rounds: list[_Round], total: int, epsilon: float, delta: float) -> Solution:
     found = rounds[-1].solution
-    strictly = found.settings["feasibility"] == "strict"
-    held = "every constraint is proved to hold" if strictly else "no constraint is missed by more than was allowed"
-    design = found.prepared.design
-    linear = "" if design.operator is None else ", if P is linear in the features"
-    linear += "" if design.operator is None or design.complete else " and the candidates stand for all pairs"
-    message = (
-        f"proved with probability {1 - delta:g}: the reward is within {epsilon:g} of the optimum{linear}, and {held}"
+    assert found.prepared is not None and found.asked is not None
+    verdict = Verdict(
+        Status.SOLVED,
+        Reason.ACCURACY_PROVED,
+        epsilon=epsilon,
+        confidence=1 - delta,
+        strict=found.asked.feasibility == "strict",
+        proof=rests_on(found.prepared.design),
     )
-    done = dataclasses.replace(found, status=Status.SOLVED, message=message)
-    return _with_total(done, rounds, total, epsilon, delta)
+    return _with_total(dataclasses.replace(found, verdict=verdict), rounds, total, epsilon, delta)
 
 
-def _unmet(rounds: list[_Round], total: int, epsilon: float, delta: float, limit: str, more: str) -> Solution:
+def _unmet(rounds: list[_Round], total: int, epsilon: float, delta: float, allowed: str, limit: str) -> Solution:
     best = min(rounds, key=lambda r: (not r.proved, r.error, -r.size))
     found = best.solution
-    proved = best.proved and math.isfinite(best.error)
-    shown = f"the best that was proved is {best.error:.4g}" if proved else "nothing was proved"
-    message = f"an accuracy of {epsilon:g} was not proved within {limit}: {shown}; allow more {more} or ask for less"
     if found.mixture is not None:
-        found = dataclasses.replace(found, status=Status.BUDGET_EXHAUSTED, message=message)
+        proved = best.error if best.proved and math.isfinite(best.error) else None
+        verdict = Verdict(
+            Status.BUDGET_EXHAUSTED,
+            Reason.ACCURACY_UNMET,
+            epsilon=epsilon,
+            proved_error=proved,
+            allowed=allowed,
+            limit=limit,
+        )
+        found = dataclasses.replace(found, verdict=verdict)
     return _with_total(found, rounds, total, epsilon, delta)
 
 
 def _with_total(found: Solution, rounds: list[_Round], total: int, epsilon: float, delta: float) -> Solution:
-    settings = {**found.settings, "epsilon": epsilon, "delta": delta, "rounds": [r.size for r in rounds]}
+    record = {**found.settings, "epsilon": epsilon, "delta": delta, "rounds": [r.size for r in rounds]}
     certificate = found.certificate
-    if isinstance(certificate, Certificate):
+    if certificate is not None:
         certificate = dataclasses.replace(certificate, confidence=1 - delta)
-    return dataclasses.replace(found, samples=total, settings=settings, certificate=certificate)
+    return dataclasses.replace(found, samples=total, settings=record, certificate=certificate)

@@ -1,6 +1,5 @@
 """Explicit constants: the parameters of Alg. 1, the errors of its oracles, plans, and the paper's rates."""
 
-from saddleback.theory.columns import column_guarantee, column_target
 from saddleback.theory.comparison import Row, comparison
 from saddleback.theory.errors import (
     Method,
@@ -13,7 +12,15 @@ from saddleback.theory.errors import (
     tabular_solver_error,
     with_rounding,
 )
-from saddleback.theory.meta_theorem import DualSettings, Guarantee, dual_settings, error_for, guarantee_of
+from saddleback.theory.meta_theorem import (
+    DualSettings,
+    Guarantee,
+    column_guarantee,
+    column_target,
+    dual_settings,
+    error_for,
+    guarantee_of,
+)
 from saddleback.theory.paper_rates import (
     COMPARATORS,
     PaperParameters,
@@ -22,6 +29,7 @@ from saddleback.theory.paper_rates import (
     tabular_parameters,
 )
 from saddleback.theory.plan import Guaranteed, Plan, guaranteed_epsilon, plan
+from saddleback.theory.question import Question
 
 __all__ = [
     "COMPARATORS",
@@ -31,6 +39,7 @@ __all__ = [
     "Method",
     "PaperParameters",
     "Plan",
+    "Question",
     "Row",
     "Split",
     "best_split",

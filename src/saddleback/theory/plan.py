@@ -1,6 +1,6 @@
 """How many samples an accuracy needs, and what accuracy a number of samples buys: the guarantees, turned round.
 
-What ε asks of the oracles (q for column generation, f for the paper's dual) is in :mod:`~saddleback.theory.request`, how
+What ε asks of the oracles (q for column generation, f for the paper's dual) is in :mod:`~saddleback.theory.question`, how
 that becomes T, M and a grid in :mod:`~saddleback.theory.inversion`. *Rigorous* are plans that pay for their grid; with
 ``rounding=False`` the grid is counted in the logarithms only, as if the solver were asked for λ itself, and the plan is
 *heuristic*. A rigorous plan rests on what the bounds rest on: see :mod:`~saddleback.theory.errors`.
@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from saddleback.errors import require
-from saddleback.theory.inversion import Buffers, Choice, Dual, Setting, Stage
-from saddleback.theory.meta_theorem import Feasibility, Guarantee, dual_settings
-from saddleback.theory.request import Kind, Request, Size, checked
+from saddleback.theory.inversion import Choice, Setting, Stage
+from saddleback.theory.meta_theorem import Guarantee, dual_settings
+from saddleback.theory.question import Question
 
 Label = Literal["rigorous", "heuristic"]
 
@@ -75,30 +75,19 @@ def plan(
     epsilon: float,
     delta: float,
     *,
-    kind: Kind,
-    gamma: float,
-    feasibility: Feasibility,
-    zeta: float | None = None,
-    dual: Dual = "column-generation",
-    dimension: int | None = None,
-    coreset_size: int | None = None,
-    leverage_bound: float | None = None,
-    num_pairs: int | None = None,
-    num_constraints: int = 1,
-    rounding: bool = True,
-    buffers: Buffers = "own",
     bytes_per_sample: int = 4,
     num_states: int | None = None,
     simulator_seconds_per_call: float | None = None,
+    **asked: Any,
 ) -> Plan:
     """The cheapest plan found for accuracy ε with probability 1 − δ.
 
-    ``zeta`` is a lower bound on max V_c − b, not needed for column generation's relaxed form. Linear problems give
-    ``dimension`` d (then g = |C| = 2d unless ``leverage_bound`` and ``coreset_size`` say otherwise), tables ``num_pairs`` = S·A.
-    ``buffers="alike"`` gives both oracles the same T and M.
+    epsilon, delta:               ε and δ
+    bytes_per_sample, num_states: what a sample and a table of counts take on disk; None: there are infinitely many states
+    simulator_seconds_per_call:   for an estimate of the time; None: unknown
+    asked:                        the other fields of :class:`~saddleback.theory.question.Question`
     """
-    size = Size(dimension, coreset_size, leverage_bound, num_pairs)
-    request = checked(delta, kind, gamma, feasibility, zeta, dual, size, num_constraints, rounding, buffers)
+    question = Question(delta=delta, **asked)
     S, seconds = num_states, simulator_seconds_per_call
     require(bytes_per_sample >= 1, "bytes_per_sample", "must be at least 1", bytes_per_sample, "use 4")
     require(S is None or S >= 1, "num_states", "must be at least 1", S, "leave it out where there are infinitely many")
@@ -109,8 +98,8 @@ def plan(
         seconds,
         "measure it, or leave it out",
     )
-    H, (least, most) = request.setting.horizon, request.errors
-    low = request.scale * least
+    H, (least, most) = question.setting.horizon, question.errors
+    low = question.scale * least
     require(
         low <= epsilon <= H,
         "epsilon",
@@ -118,43 +107,25 @@ def plan(
         epsilon,
         "values lie in [0, H], so any policy is H-optimal; far below that range nobody could draw the samples",
     )
-    error = min(epsilon / request.scale, most)
-    choice = request.setting.choose(_AIM * error)
-    return _assemble(request, epsilon, error, choice, bytes_per_sample, num_states, simulator_seconds_per_call)
+    error = min(epsilon / question.scale, most)
+    choice = question.setting.choose(_AIM * error)
+    return _assemble(question, epsilon, error, choice, bytes_per_sample, num_states, simulator_seconds_per_call)
 
 
-def guaranteed_epsilon(
-    samples: int,
-    delta: float,
-    *,
-    kind: Kind,
-    gamma: float,
-    feasibility: Feasibility,
-    zeta: float | None = None,
-    dual: Dual = "column-generation",
-    dimension: int | None = None,
-    coreset_size: int | None = None,
-    leverage_bound: float | None = None,
-    num_pairs: int | None = None,
-    num_constraints: int = 1,
-    rounding: bool = True,
-    buffers: Buffers = "own",
-) -> Guaranteed:
-    """The least ε that ``samples`` in all are enough for; the other arguments are those of :func:`plan`."""
-    size = Size(dimension, coreset_size, leverage_bound, num_pairs)
-    request = checked(delta, kind, gamma, feasibility, zeta, dual, size, num_constraints, rounding, buffers)
+def guaranteed_epsilon(samples: int, delta: float, **asked: Any) -> Guaranteed:
+    """The least ε that ``samples`` in all are enough for; the other arguments are those of a question, as in :func:`plan`."""
+    question = Question(delta=delta, **asked)
     require(samples >= 1, "samples", "must be at least 1", samples, "count the simulator calls of both buffers")
-    label: Label = "rigorous" if rounding else "heuristic"
-    H, (least, most) = request.setting.horizon, request.errors
-    error = _least_error(request.setting, samples, least, most)
+    label, H, (least, most) = question.label, question.setting.horizon, question.errors
+    error = _least_error(question.setting, samples, least, most)
     if error is None:
         return Guaranteed(
             math.inf, True, label, f"nothing is proved for {samples:,} samples: draw more, or measure", None
         )
-    epsilon = request.scale * error
+    epsilon = question.scale * error
     vacuous = epsilon >= H
     remark = f"vacuous: any policy is within H = {H:g}; measured intervals say more" if vacuous else ""
-    found = _assemble(request, epsilon, error, request.setting.choose(error), 4, None, None)
+    found = _assemble(question, epsilon, error, question.setting.choose(error), 4, None, None)
     return Guaranteed(epsilon, vacuous, label, remark, found)
 
 
@@ -177,7 +148,7 @@ def _least_error(setting: Setting, samples: int, least: float, most: float) -> f
 
 
 def _assemble(
-    request: Request,
+    question: Question,
     epsilon: float,
     error: float,
     choice: Choice,
@@ -186,9 +157,9 @@ def _assemble(
     seconds_per_call: float | None,
 ) -> Plan:
     """The plan that follows from what was chosen."""
-    s = request.setting
+    s = question.setting
     entries = s.num_pairs * (choice.solver.num_iterations + choice.evaluation.num_iterations)
-    K, shift, guarantee = _dual(request, error, choice)
+    K, shift, guarantee = _dual(question, error, choice)
     return Plan(
         epsilon=epsilon,
         delta=s.delta,
@@ -206,18 +177,18 @@ def _assemble(
         dual_iterations=K,
         target_shift=shift,
         guarantee=guarantee,
-        label="rigorous" if s.rounding else "heuristic",
-        remarks=request.remarks,
+        label=question.label,
+        remarks=question.remarks,
     )
 
 
-def _dual(request: Request, error: float, choice: Choice) -> tuple[int | None, float, Guarantee]:
+def _dual(question: Question, error: float, choice: Choice) -> tuple[int | None, float, Guarantee]:
     """K, b' − b and what is promised."""
-    s, feasibility = request.setting, request.feasibility
+    s, feasibility = question.setting, question.feasibility
     if s.dual == "projected-descent":
-        told = dual_settings(error, horizon=s.horizon, zeta=request.zeta, threshold=0.0, feasibility=feasibility)
+        told = dual_settings(error, horizon=s.horizon, zeta=question.slack, threshold=0.0, feasibility=feasibility)
         return told.num_iterations, told.target, told.guarantee
     f_m, f_e = s.errors(choice)
     if feasibility == "strict":
-        return None, f_e, Guarantee(request.scale * error, 0.0, "column generation")
+        return None, f_e, Guarantee(question.scale * error, 0.0, "column generation")
     return None, -(f_m + choice.rounding + f_e + choice.tolerance), Guarantee(error, error, "column generation")

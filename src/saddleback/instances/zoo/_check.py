@@ -1,10 +1,8 @@
-"""Range checks of parameters, each error naming the parameter, the range and a remedy."""
+"""What a problem of the zoo may cost: the memory of its table, and the time its reference values take."""
 
 from __future__ import annotations
 
-import math
-
-from saddleback.errors import InputError, require
+from saddleback.errors import InputError
 
 MEMORY_LIMIT = 4 << 30
 """Bytes a problem of the zoo may take before it is refused."""
@@ -17,37 +15,6 @@ _DENSE = 1000  # states up to which values are solved for, without sweeps
 _DIGITS = 27.6  # −log 10⁻¹²: sweeps to the accuracy of the reference values, in horizons
 
 
-def whole(name: str, value: int, low: int, high: int | None = None) -> None:
-    """Refuse unless low ≤ value ≤ high."""
-    top = "" if high is None else f" and at most {high}"
-    require(
-        low <= value and (high is None or value <= high),
-        name,
-        f"must be at least {low}{top}",
-        value,
-        "choose a whole number in that range",
-    )
-
-
-def number(name: str, value: float, low: float, high: float = math.inf, *, open_low: bool = False) -> None:
-    """Refuse unless low ≤ value ≤ high (low < value with ``open_low``); NaN and infinity are refused too."""
-    above = low < value if open_low else low <= value
-    left = "(" if open_low else "["
-    right = ", inf)" if math.isinf(high) else f", {high:g}]"
-    require(
-        math.isfinite(value) and above and value <= high,
-        name,
-        f"must lie in {left}{low:g}{right}",
-        value,
-        "choose a number in that range",
-    )
-
-
-def discount(gamma: float) -> None:
-    """Refuse unless 0 ≤ γ < 1."""
-    require(0 <= gamma < 1, "gamma", "must lie in [0, 1)", gamma, "set gamma = 1 - 1/H for a horizon of H steps")
-
-
 def memory(name: str, entries: int, remedy: str) -> None:
     """Refuse a table whose ``entries`` (of P, and per pair of features and signals) would exceed ``MEMORY_LIMIT``."""
     need = entries * _BYTES_PER_ENTRY
@@ -58,7 +25,7 @@ def memory(name: str, entries: int, remedy: str) -> None:
 
 
 def effort(name: str, num_states: int, entries: int, gamma: float, remedy: str, num_signals: int = 2) -> None:
-    """Refuse a table whose reference values (:mod:`saddleback.instances.zoo._reference`) would take more than a few seconds.
+    """Refuse a table whose reference values (:mod:`saddleback.instances.landmarks`) would take more than a few seconds.
 
     A name with settings may come from a stranger's run: building it must not keep anyone waiting.
     """

@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from saddleback.features.multilinear import Tents
+from saddleback.features import Frame, MultilinearInterpolation, PerAction
+from saddleback.instances.zoo._grid import with_all_actions
 from saddleback.problem.spaces import Actions, BoxStates, States
 from saddleback.simulators.gymnasium_env import Maker
 
@@ -56,9 +55,7 @@ class HeldMaker:
         return Held(Maker(self.name, {})().unwrapped, self.hold, self.over)
 
 
-def lattice(box: BoxStates, num_knots: Sequence[int], num_actions: int) -> tuple[Tents, tuple[States, Actions]]:
+def lattice(box: BoxStates, num_knots: Sequence[int], num_actions: int) -> tuple[PerAction, tuple[States, Actions]]:
     """Interpolation on evenly spaced knots of a box, so many along each axis, and the knots with all actions as candidates."""
-    knots = tuple(np.linspace(*ends) for ends in zip(box.low, box.high, num_knots, strict=True))
-    mesh = np.stack([x.ravel() for x in np.meshgrid(*knots, indexing="ij")], axis=1)
-    tents = Tents(knots, num_actions, np.asarray)
-    return tents, (np.tile(mesh, (num_actions, 1)), np.repeat(np.arange(num_actions), len(mesh)))
+    psi = MultilinearInterpolation(Frame.of(box), num_knots)
+    return PerAction(psi, num_actions, direct=True), with_all_actions(psi.points(), num_actions)

@@ -17,9 +17,8 @@ import dataclasses
 
 import numpy as np
 
+from saddleback.errors import discount, number
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import discount, number
-from saddleback.instances.zoo._reference import landmarks
 from saddleback.problem.cmdp import Constraint
 from saddleback.simulators.gymnasium_env import Maker
 from saddleback.simulators.gymnasium_table import from_gymnasium_table
@@ -49,4 +48,4 @@ def cliff_walking(*, limit: float = 2.0, slippery: bool = False, gamma: float = 
     names = [f"row {s // WIDTH}, column {s % WIDTH}" for s in range(4 * WIDTH)]
     table = dataclasses.replace(table, state_names=names + ["over"] * (table.num_states - len(names)))
     summary = f"walk past a cliff to the goal; discounted steps along its edge <= {limit:g}"
-    return Instance.of_table(table, summary, landmarks(table))
+    return Instance.of_table(table, summary)

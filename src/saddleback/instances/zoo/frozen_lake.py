@@ -12,10 +12,8 @@ import dataclasses
 
 import numpy as np
 
-from saddleback.errors import require
+from saddleback.errors import discount, number, require
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import discount, number
-from saddleback.instances.zoo._reference import landmarks
 from saddleback.problem.cmdp import Constraint
 from saddleback.simulators.gymnasium_env import Maker
 from saddleback.simulators.gymnasium_table import from_gymnasium_table
@@ -45,4 +43,4 @@ def frozen_lake(*, size: int = 4, slippery: bool = True, limit: float = 0.02, ga
         state_names=[f"row {i // size}, column {i % size} ({TILES[tile]})" for i, tile in enumerate(tiles)],
     )
     summary = f"cross {size} x {size} fields of ice; discounted probability of falling in <= {limit:g}"
-    return Instance.of_table(table, summary, landmarks(table))
+    return Instance.of_table(table, summary)

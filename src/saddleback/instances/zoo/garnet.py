@@ -2,7 +2,7 @@
 
 Successors are distinct and uniform, their probabilities uniform on the simplex, reward and constraint signals independent
 and uniform on [0, 1], the start uniform. The thresholds lie midway between V_c of the unconstrained optimum and max V_c
-(several constraints: :func:`saddleback.instances.zoo._reference.midway`).
+(several constraints: :func:`saddleback.instances.landmarks.midway`).
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from saddleback.errors import require
+from saddleback.errors import at_least, discount, require
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import discount, effort, memory, whole
-from saddleback.instances.zoo._reference import landmarks, midway
+from saddleback.instances.landmarks import midway
+from saddleback.instances.zoo._check import effort, memory
 from saddleback.simulators.table import Table
 
 _MOST_COMPARED = 1e9  # about three seconds
@@ -39,11 +39,11 @@ def garnet(
     seed: of the random table
     """
     S, A, m = states, actions, constraints
-    whole("states", S, 1)
-    whole("actions", A, 1)
-    whole("successors", successors, 1, S)
-    whole("constraints", m, 1)
-    whole("seed", seed, 0)
+    at_least("states", S, 1)
+    at_least("actions", A, 1)
+    at_least("successors", successors, 1, S)
+    at_least("constraints", m, 1)
+    at_least("seed", seed, 0)
     discount(gamma)
     memory("states", S * A * (successors + m + 2), "use fewer states, actions or successors")
     fewer = "use fewer states, actions, successors or constraints, or a smaller gamma"
@@ -64,7 +64,7 @@ def garnet(
         P,
         reward,
         signals,
-        midway(P, reward, signals, gamma, rho),
+        np.zeros(m),  # until midway
         gamma=gamma,
         rho=rho,
         names=[f"c{i + 1}" for i in range(m)],
@@ -73,7 +73,7 @@ def garnet(
         name="garnet",
     )
     summary = f"a random table: {S} states, {A} actions, {successors} successors, {m} constraint(s), seed {seed}"
-    return Instance.of_table(table, summary, landmarks(table))
+    return Instance.of_table(midway(table), summary)
 
 
 def _distinct_columns(rows: int, num: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -14,9 +14,9 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
+from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import discount, effort, memory, number, whole
-from saddleback.instances.zoo._reference import landmarks
+from saddleback.instances.zoo._check import effort, memory
 from saddleback.simulators.table import Table
 
 MOVES = np.array([[0, 1], [1, 0], [0, -1], [-1, 0]])  # (dx, dy): up, right, down, left
@@ -33,8 +33,8 @@ def gridworld(
     limit: discounted number of steps in the lake
     gamma: discount factor a step
     """
-    whole("width", width, 3)
-    whole("height", height, 2)
+    at_least("width", width, 3)
+    at_least("height", height, 2)
     number("slip", slip, 0.0, 1.0)
     number("limit", limit, 0.0)
     discount(gamma)
@@ -67,4 +67,4 @@ def gridworld(
         state_names=[f"column {i}, row {j} ({k})" for i, j, k in zip(x, y, kind, strict=True)],
     )
     summary = f"reach the goal of a {width} x {height} grid with at most {limit:g} discounted steps in the lake"
-    return Instance.of_table(table, summary, landmarks(table))
+    return Instance.of_table(table, summary)

@@ -25,9 +25,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from saddleback.errors import InputError, require
+from saddleback.errors import InputError, at_least, number, require
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import number, whole
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.policies import Policy
 from saddleback.problem.rounding import TIE
@@ -113,7 +112,7 @@ class HardModel:
     def __post_init__(self) -> None:
         g, b, zeta, Delta = self.gamma, self.threshold, self.zeta, self.delta
         require(0 < g < 1, "gamma", "must lie in (0, 1)", g, "use 0.8 or more")
-        whole("dim", self.dim, 6, 66)  # 2^62 actions still fit an int64
+        at_least("dim", self.dim, 6, 66)  # 2^62 actions still fit an int64
         number("zeta", zeta, 0.0, g / (1 - g) / 2, open_low=True)  # above γH/2 no b is left
         _within(
             "delta", Delta, 0.0, min(g, 1 - g), "min(γ, 1−γ)", "with Δ ≤ 0.2(1−γ) the theorem's condition holds too"
@@ -210,8 +209,8 @@ def hard_instance(
     seed: of the hidden direction beta
     """
     require(0 < gamma < 1, "gamma", "must lie in (0, 1)", gamma, "use 0.8 or more")
-    whole("dim", dim, 6, 66)
-    whole("seed", seed, 0)
+    at_least("dim", dim, 6, 66)
+    at_least("seed", seed, 0)
     b = 0.4 / (1 - gamma) if threshold is None else threshold
     Delta = 0.2 * (1 - gamma) if delta is None else delta
     beta = int(np.random.default_rng(np.random.SeedSequence(seed)).integers(0, 1 << (dim - 5)))

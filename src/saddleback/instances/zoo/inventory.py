@@ -21,9 +21,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln, pdtrc, xlogy
 
+from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import discount, memory, number, whole
-from saddleback.instances.zoo._reference import landmarks
+from saddleback.instances.zoo._check import memory
 from saddleback.problem.spaces import Array
 from saddleback.simulators.table import Table
 
@@ -48,7 +48,7 @@ def inventory(
     limit: probability of a stock-out a day, discounted average; the threshold of the constraint is limit * H
     gamma: discount factor a day
     """
-    whole("capacity", capacity, 1)
+    at_least("capacity", capacity, 1)
     number("demand", demand, 0.0, 1e6, open_low=True)
     number("price", price, 0.0)
     number("cost", cost, 0.0)
@@ -74,7 +74,7 @@ def inventory(
         state_names=[f"{s} in stock" for s in range(S)],
     )
     summary = f"order stock for a mean demand of {demand:g}; stock-outs on at most {100 * limit:g} % of the days"
-    return Instance.of_table(table, summary, landmarks(table))
+    return Instance.of_table(table, summary)
 
 
 def levels(*, capacity: int, demand: float, price: float, cost: float, holding: float, gamma: float) -> Array:

@@ -21,13 +21,14 @@ and the constrained optimum is the best mixture of constant gains: the upper env
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from saddleback.errors import require
+from saddleback.errors import at_least, discount, number, require
 from saddleback.features import FeatureFunction
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import discount, number, whole
-from saddleback.instances.zoo._envelope import best_mixture
+from saddleback.method.master_lp import solve_master
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.spaces import Actions, Array, BoxStates, States
 from saddleback.simulators.generative_model import GenerativeModel
@@ -56,7 +57,7 @@ def linear_quadratic(
     limit: second moment of the state, discounted average; the threshold of the constraint is limit * H
     gamma: discount factor a step
     """
-    whole("actions", actions, 2, _MOST_ACTIONS)
+    at_least("actions", actions, 2, _MOST_ACTIONS)
     number("drift", drift, 0.0, 0.999)
     number("gain", gain, 0.0, 1.0 + drift, open_low=True)
     number("noise", noise, 1e-100, 1e100)
@@ -96,10 +97,10 @@ def linear_quadratic(
         name="linear-quadratic",
     )
     M = (start**2 + gamma * H * noise**2 / 3) / (1 - gamma * f**2)
-    value, multiplier = best_mixture(M, -(k**2) * M, limit * H)
+    mixture = solve_master(np.column_stack([-(k**2) * M, -M]), np.array([-limit * H]))
     known = {
-        "value": value,
-        "multiplier": multiplier,
+        "value": math.nan if mixture is None else mixture.value,
+        "multiplier": math.nan if mixture is None else float(mixture.multipliers[0]),
         "unconstrained_value": 0.0,
         "unconstrained_second-moment": float(M[0]),
         "best_second-moment": float(M.min()),

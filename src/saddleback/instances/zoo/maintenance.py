@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import discount, memory, number, whole
-from saddleback.instances.zoo._reference import landmarks
+from saddleback.instances.zoo._check import memory
 from saddleback.simulators.table import Table
 
 RUN, REPLACE = 0, 1
@@ -46,7 +46,7 @@ def maintenance(
     floor: share of discounted time at work; the threshold of the constraint is floor * H
     gamma: discount factor a slot
     """
-    whole("grades", grades, 2)
+    at_least("grades", grades, 2)
     for name, value in (("wear", wear), ("breakage", breakage), ("swift", swift), ("floor", floor)):
         number(name, value, 0.0, 1.0)
     for name, value in (("output", output), ("planned", planned), ("emergency", emergency)):
@@ -81,4 +81,4 @@ def maintenance(
         state_names=["as new", *(f"worn {k} of {grades - 1}" for k in range(1, grades)), "broken"],
     )
     summary = f"replace a machine in time; it works at least {100 * floor:g} % of the time"
-    return Instance.of_table(table, summary, landmarks(table))
+    return Instance.of_table(table, summary)

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import discount, number, whole
 from saddleback.instances.zoo._classic import HeldMaker, lattice
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.spaces import Actions, Array, BoxStates, States
@@ -50,12 +50,12 @@ def mountain_car(
     speeds: velocities of the interpolation; the dimension is 3 * knots * speeds
     """
     number("budget", budget, 0.0)
-    whole("hold", hold, 1, 100)
+    at_least("hold", hold, 1, 100)
     number("start", start, -1.2, 0.4)
     number("spread", spread, 0.0, min(start + 1.2, 0.6 - start))
     discount(gamma)
-    whole("knots", knots, 2, 200)
-    whole("speeds", speeds, 2, 200)
+    at_least("knots", knots, 2, 200)
+    at_least("speeds", speeds, 2, 200)
     simulator = from_gymnasium(HeldMaker("MountainCar-v0", hold, _over), signals=(), terminates=False)
     box = simulator.states
     assert isinstance(box, BoxStates)

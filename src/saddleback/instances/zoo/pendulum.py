@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import discount, number, whole
 from saddleback.instances.zoo._classic import HeldMaker, lattice
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.spaces import Actions, Array, BoxStates, States
@@ -36,10 +36,10 @@ def pendulum(
     knots: of the interpolation along each axis; the dimension is 3 * knots^2
     """
     number("budget", budget, 0.0)
-    whole("hold", hold, 1, 100)
+    at_least("hold", hold, 1, 100)
     number("start", start, -np.pi, np.pi)
     discount(gamma)
-    whole("knots", knots, 2, 200)
+    at_least("knots", knots, 2, 200)
     torques = [np.array([u], dtype=np.float32) for u in TORQUES]
     maker = HeldMaker("Pendulum-v1", hold, _over)
     simulator = from_gymnasium(maker, signals=(), actions=torques, terminates=False)

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import discount, memory, number, whole
-from saddleback.instances.zoo._reference import landmarks
+from saddleback.instances.zoo._check import memory
 from saddleback.simulators.table import Table
 
 
@@ -30,7 +30,7 @@ def queue(
     limit: number in the system, discounted average; the threshold of the constraint is limit * H
     gamma: discount factor a slot
     """
-    whole("capacity", capacity, 1)
+    at_least("capacity", capacity, 1)
     number("arrival", arrival, 0.0, 1.0)
     number("service", service, 0.0, 1.0)
     number("limit", limit, 0.0)
@@ -63,4 +63,4 @@ def queue(
         state_names=[f"{n} in system" for n in length],
     )
     summary = f"admit customers to a queue of {capacity}; average number in the system <= {limit:g}"
-    return Instance.of_table(table, summary, landmarks(table))
+    return Instance.of_table(table, summary)

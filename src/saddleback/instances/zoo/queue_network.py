@@ -22,11 +22,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from saddleback.features.multilinear import Grid
+from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import discount, number, whole
+from saddleback.instances.landmarks import landmarks
+from saddleback.instances.zoo._grid import Grid
 from saddleback.instances.zoo._outcomes import TABLE_STATES, Outcomes, product
-from saddleback.instances.zoo._reference import landmarks
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.spaces import Actions, Array, FiniteStates, States
 from saddleback.simulators.table import Table
@@ -124,13 +124,13 @@ def queue_network(
     gamma: discount factor a slot
     knots: of the interpolation along each axis; the dimension is 3 * knots^2
     """
-    whole("capacity", capacity, 4, 10_000)
+    at_least("capacity", capacity, 4, 10_000)
     number("short", short, 0.0, 1.0)
     number("limit", limit, 0.0)
     discount(gamma)
-    whole("knots", knots, 2, capacity + 1)
+    at_least("knots", knots, 2, capacity + 1)
     model = Network(capacity, short)
-    features = model.grid.tents(knots, 3, BEND)
+    features, candidates = model.grid.interpolation(knots, 3, BEND)
     table = model.table(limit, gamma) if model.grid.num_states <= TABLE_STATES else None
     problem = CMDP(
         gamma=gamma,
@@ -141,7 +141,7 @@ def queue_network(
         constraints=[Constraint("backlog", model.backlog, "<=", limit / (1 - gamma), (0.0, 2.0))],
         features=features,
         reward_range=(0.0, model.most),
-        candidates=model.grid.nodes(features),
+        candidates=candidates,
         name="queue-network",
     )
     summary = f"admit and route bursts in two queues of {capacity}; average backlog <= {limit:g} capacities"

@@ -5,7 +5,7 @@
 
 Every pair is a mixture of d hidden "pure" pairs. The features sum to one, so 1 ∈ span φ. The start is uniform, and the
 thresholds lie midway between V_c of the unconstrained optimum and max V_c (several constraints:
-:func:`saddleback.instances.zoo._reference.midway`). Where one policy happens to be best for both the constraint is met with nothing
+:func:`saddleback.instances.landmarks.midway`). Where one policy happens to be best for both the constraint is met with nothing
 to spare and does not bind; ``known["zeta"]`` is then zero.
 
 With ``misspecification`` = ε > 0 the features no longer carry the transitions, while r and c stay linear:
@@ -20,9 +20,10 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
+from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import discount, memory, number, whole
-from saddleback.instances.zoo._reference import landmarks, midway
+from saddleback.instances.landmarks import midway
+from saddleback.instances.zoo._check import memory
 from saddleback.problem.spaces import Array
 from saddleback.simulators.table import Table
 
@@ -52,14 +53,14 @@ def random_linear(
     seed: of the random problem
     """
     S, A, d, m = states, actions, dim, constraints
-    whole("states", S, 1)
-    whole("actions", A, 1)
-    whole("dim", d, 1)
-    whole("constraints", m, 1)
+    at_least("states", S, 1)
+    at_least("actions", A, 1)
+    at_least("dim", d, 1)
+    at_least("constraints", m, 1)
     number("feature_concentration", feature_concentration, 0.0, 1e6, open_low=True)
     number("measure_concentration", measure_concentration, 0.0, 1e6, open_low=True)
     number("misspecification", misspecification, 0.0, 1.0)
-    whole("seed", seed, 0)
+    at_least("seed", seed, 0)
     discount(gamma)
     memory("states", S * A * (S + d + m + 2), "use fewer states or actions, or a garnet, whose table is sparse")
     sequence = np.random.SeedSequence(seed)
@@ -74,7 +75,7 @@ def random_linear(
         P,
         signals[0],
         signals[1:],
-        midway(P, signals[0], signals[1:], gamma, rho),
+        np.zeros(m),  # until midway
         gamma=gamma,
         rho=rho,
         names=[f"c{i + 1}" for i in range(m)],
@@ -86,7 +87,7 @@ def random_linear(
     summary = f"a random linear problem: {S} states, {A} actions, dimension {d}, {m} constraint(s), seed {seed}"
     if misspecification > 0:
         summary += f"; a share {misspecification:g} of the transitions is not linear"
-    return Instance.of_table(table, summary, landmarks(table))
+    return Instance.of_table(midway(table), summary)
 
 
 def _transitions(

@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from saddleback.errors import require
+from saddleback.errors import at_least, discount, number, require
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import discount, memory, number, whole
-from saddleback.instances.zoo._reference import landmarks
+from saddleback.instances.zoo._check import memory
 from saddleback.simulators.table import Table
 
 DRIFT, SWIM = 0, 1
@@ -40,7 +39,7 @@ def river_swim(
     limit: strokes a slot, discounted average; the threshold of the constraint is limit * H
     gamma: discount factor a slot
     """
-    whole("length", length, 2)
+    at_least("length", length, 2)
     number("up", up, 0.0, 1.0)
     number("down", down, 0.0, 1.0)
     require(up + down <= 1, "down", f"must be at most 1 - up = {1 - up:g}", down, "lower one of the two")
@@ -71,4 +70,4 @@ def river_swim(
         state_names=[f"place {x}" for x in place],
     )
     summary = f"swim up a river of {length} places; strokes in at most {100 * limit:g} % of the slots"
-    return Instance.of_table(table, summary, landmarks(table))
+    return Instance.of_table(table, summary)

@@ -16,10 +16,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import discount, memory, number, whole
+from saddleback.instances.zoo._check import memory
 from saddleback.instances.zoo._outcomes import Outcomes, product
-from saddleback.instances.zoo._reference import landmarks
 from saddleback.problem.spaces import Actions, States
 from saddleback.simulators.table import Table
 
@@ -46,7 +46,7 @@ def routing(
     budget: energy of the fast server in J a slot, discounted average; the threshold of the constraint is budget * H
     gamma: discount factor a slot
     """
-    whole("capacity", capacity, 1)
+    at_least("capacity", capacity, 1)
     number("arrival", arrival, 0.0, 1.0)
     number("slow", slow, 0.0, 1.0)
     number("fast", fast, 0.0, 1.0)
@@ -84,4 +84,4 @@ def routing(
         ],
     )
     summary = f"route customers to one of two queues; the fast server's energy <= {budget:g} J a slot"
-    return Instance.of_table(table, summary, landmarks(table))
+    return Instance.of_table(table, summary)

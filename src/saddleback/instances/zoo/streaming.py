@@ -14,9 +14,9 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
+from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import discount, effort, memory, number, whole
-from saddleback.instances.zoo._reference import landmarks
+from saddleback.instances.zoo._check import effort, memory
 from saddleback.simulators.table import Table
 
 FREE, PAID = 0, 1
@@ -40,7 +40,7 @@ def streaming(
     limit: share of stalled slots, discounted average; the threshold of the constraint is limit * H
     gamma: discount factor a slot
     """
-    whole("capacity", capacity, 2)
+    at_least("capacity", capacity, 2)
     number("slow", slow, 0.0, 1.0)
     number("fast", fast, 0.0, 1.0)
     number("price", price, 0.0, open_low=True)
@@ -72,4 +72,4 @@ def streaming(
         state_names=[f"{n} segments" for n in fill],
     )
     summary = f"stream a video at least cost; the picture stalls in at most {100 * limit:g} % of the slots"
-    return Instance.of_table(table, summary, landmarks(table))
+    return Instance.of_table(table, summary)

@@ -13,9 +13,8 @@ import dataclasses
 
 import numpy as np
 
+from saddleback.errors import discount, number
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import discount, number
-from saddleback.instances.zoo._reference import landmarks
 from saddleback.problem.cmdp import Constraint
 from saddleback.simulators.gymnasium_env import Maker
 from saddleback.simulators.gymnasium_table import from_gymnasium_table
@@ -44,7 +43,7 @@ def taxi(*, limit: float = 6.0, rainy: bool = False, gamma: float = 0.95) -> Ins
     names = [_name(*part) for part in parts] + ["over"] * (table.num_states - 500)
     table = dataclasses.replace(table, state_names=names)
     summary = f"a taxi fetches a passenger; discounted number of moves <= {limit:g}"
-    return Instance.of_table(table, summary, landmarks(table))
+    return Instance.of_table(table, summary)
 
 
 def _name(row: int, column: int, passenger: int, destination: int) -> str:

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from saddleback.features.multilinear import Grid
+from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import discount, number, whole
+from saddleback.instances.landmarks import landmarks
+from saddleback.instances.zoo._grid import Grid
 from saddleback.instances.zoo._outcomes import TABLE_STATES, Outcomes, product
-from saddleback.instances.zoo._reference import landmarks
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.spaces import Actions, Array, FiniteStates, States
 from saddleback.simulators.table import Table
@@ -134,12 +134,12 @@ def warehouse(*, capacity: int = 15, limit: float = 0.05, gamma: float = 0.95, k
     gamma: discount factor a slot
     knots: of the interpolation along each axis; the dimension is 4 * knots^2
     """
-    whole("capacity", capacity, 4, 10_000)
+    at_least("capacity", capacity, 4, 10_000)
     number("limit", limit, 0.0, 1.0)
     discount(gamma)
-    whole("knots", knots, 2, capacity + 1)
+    at_least("knots", knots, 2, capacity + 1)
     model = Warehouse(capacity)
-    features = model.grid.tents(knots, 4, BEND)
+    features, candidates = model.grid.interpolation(knots, 4, BEND)
     table = model.table(limit, gamma) if model.grid.num_states <= TABLE_STATES else None
     problem = CMDP(
         gamma=gamma,
@@ -150,7 +150,7 @@ def warehouse(*, capacity: int = 15, limit: float = 0.05, gamma: float = 0.95, k
         constraints=[Constraint("unmet", model.unmet, "<=", limit / (1 - gamma), (0.0, 1.0))],
         features=features,
         reward_range=model.span,
-        candidates=model.grid.nodes(features),
+        candidates=candidates,
         name="warehouse",
     )
     summary = f"order two goods for shelves of {capacity}; unmet demand <= {100 * limit:g} % of the mean"

@@ -17,9 +17,9 @@ import math
 import numpy as np
 from scipy.special import gammaln, xlogy
 
+from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import discount, memory, number, whole
-from saddleback.instances.zoo._reference import landmarks
+from saddleback.instances.zoo._check import memory
 from saddleback.problem.spaces import Array
 from saddleback.simulators.table import Table
 
@@ -47,7 +47,7 @@ def wireless(
     distance: to the receiver in m, which sets the path gain
     gamma: discount factor a slot
     """
-    whole("capacity", capacity, 1)
+    at_least("capacity", capacity, 1)
     number("arrivals", arrivals, 0.0)
     number("budget", budget, 0.0)
     number("distance", distance, 1.0)
@@ -75,7 +75,7 @@ def wireless(
     summary = (
         f"a sensor delivers packets over a fading channel; energy <= {budget:g} mJ a slot ({budget * H:g} mJ in all)"
     )
-    return Instance.of_table(table, summary, landmarks(table))
+    return Instance.of_table(table, summary)
 
 
 def packets_per_slot(distance: float) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:

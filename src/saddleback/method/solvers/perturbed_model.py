@@ -17,18 +17,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse
-import scipy.sparse.linalg
-from numpy.typing import NDArray
 
-from saddleback.errors import InputError, NumericalError, require
+from saddleback.errors import InputError, require
+from saddleback.method.estimated_table import estimated_table
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.finite_model import policy_iteration
 from saddleback.problem.policies import Policy, TabularPolicy
 from saddleback.problem.spaces import Array
 from saddleback.sampling.buffer import Buffer
 from saddleback.simulators.generative_model import Stream, generator
-
-_MAX_SWEEPS = 10_000  # policy iteration takes a few dozen; this only bounds a fault
 
 
 class Perturbation(NamedTuple):
@@ -79,35 +76,16 @@ class PerturbedModel:
 
     def solve(self, problem: CMDP, buffer: Buffer, mixing: Array) -> list[Policy]:
         """The optimal policy of the perturbed empirical model for each row σ of ``mixing``, ``(k, 1+m)``."""
-        S, A = buffer.tabular_shape(problem)
-        P = buffer.empirical_model()  # P̂ over the support
-        P = scipy.sparse.csr_array((P.data, buffer.support[P.indices], P.indptr), shape=(S * A, S))
-        box = buffer.utilities(problem) @ np.asarray(mixing, dtype=np.float64).T  # □, (SA, k)
+        P, box = estimated_table(problem, buffer, mixing)
+        _, S, A = box.shape
         xi = self.resolution(problem).size
         noise = generator(self.seed, Stream.PERTURBATION, 0, 0).uniform(0.0, xi, S * A)  # ζ(s,a) ~ Unif(0, ξ)
         policies: list[Policy] = []
-        for column in box.T:
-            actions = policy_iteration(P, (column + noise).reshape(S, A), problem.gamma)
+        for reward in box + noise.reshape(S, A):  # r_p
+            start = reward.argmax(axis=1)
+            actions, _ = policy_iteration(P, reward.reshape(-1, 1), np.ones(1), problem.gamma, start, tie=0.0)
             policies.append(TabularPolicy.deterministic(actions, A))
         return policies
-
-
-def policy_iteration(P: scipy.sparse.csr_array, reward: Array, gamma: float) -> NDArray[np.int64]:
-    """An optimal action per state of the model P ``(S·A, S)``, ``reward`` ``(S, A)``; lowest index on ties."""
-    S, A = reward.shape
-    states = np.arange(S)
-    identity = scipy.sparse.eye_array(S, format="csr")
-    actions = reward.argmax(axis=1)
-    seen: set[bytes] = set()
-    for _ in range(_MAX_SWEEPS):
-        seen.add(actions.tobytes())
-        system = scipy.sparse.csc_array(identity - gamma * P[states * A + actions])
-        V = np.atleast_1d(scipy.sparse.linalg.spsolve(system, reward[states, actions]))  # V^π = (I − γP_π)⁻¹ r_π
-        actions = (reward + gamma * (P @ V).reshape(S, A)).argmax(axis=1)  # π ← argmax_a Q^π
-        # Values rise strictly until they are optimal, so a policy that returns has the same values up to rounding.
-        if actions.tobytes() in seen:
-            return np.asarray(actions, dtype=np.int64)
-    raise NumericalError(f"policy iteration on {S} states did not settle in {_MAX_SWEEPS} steps; report this model.")
 
 
 def _table_size(problem: CMDP) -> tuple[int, int]:

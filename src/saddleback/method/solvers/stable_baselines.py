@@ -25,12 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.designs.design import Design
-from saddleback.errors import BudgetError, require
-from saddleback.method.solvers._estimated import package_for
-from saddleback.method.solvers.network_policy import NetworkPolicy, scaled
+from saddleback.errors import BudgetError, optional_package, require
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.policies import Policy
-from saddleback.problem.spaces import Actions, Array, BoxStates, States
+from saddleback.problem.policies import Policy, TabularPolicy
+from saddleback.problem.spaces import Actions, Array, BoxStates, Features, States, StateSpace
 from saddleback.simulators.generative_model import Sampler
 
 _SIDE_BY_SIDE = 16  # episodes that advance together: one call of the simulator serves them all
@@ -50,7 +48,7 @@ class StableBaselines:
 
     def solve_interactively(self, problem: CMDP, design: Design, sampler: Sampler, mixing: Array) -> list[Policy]:
         """One trained policy per row σ of ``mixing``, ``(k, 1+m)``, from an equal share of the sampler's budget each."""
-        package = package_for("stable_baselines3", "neural")
+        package = optional_package("stable_baselines3", "neural", "this solver")
         share = min(self.steps, sampler.remaining // len(mixing)) // _SIDE_BY_SIDE * _SIDE_BY_SIDE
         if share < _LEAST:
             raise BudgetError(
@@ -117,8 +115,8 @@ class Episodes:
 
 def environment_of(episodes: Episodes) -> Any:
     """The episodes as Stable-Baselines3 wants them: a vectorised environment that starts ended ones anew by itself."""
-    spaces = package_for("gymnasium.spaces", "neural")
-    base: Any = package_for("stable_baselines3.common.vec_env", "neural").VecEnv
+    spaces = optional_package("gymnasium.spaces", "neural", "this solver")
+    base: Any = optional_package("stable_baselines3.common.vec_env", "neural", "this solver").VecEnv
     space = episodes.problem.states
 
     def seen(states: States) -> NDArray[Any]:
@@ -168,10 +166,68 @@ def environment_of(episodes: Episodes) -> Any:
     return Environment()
 
 
+@dataclass(frozen=True, eq=False)
+class NetworkPolicy:
+    """A policy read off a trained network, as plain arrays: nothing else is needed to play or compare it.
+
+    x_0 = the state,   x_{i+1} = max(W_i x_i + b_i, 0),   scores = W_n x_n + b_n  ∈ R^A,     π(s) = argmax_a scores(s)
+
+    ``layers`` are the W_i ``(out, in)`` and b_i ``(out,)``. A state of a box is scaled to [−1, 1] in the coordinates that
+    have finite bounds; one of a finite space is one-hot.
+    """
+
+    states: StateSpace
+    layers: tuple[tuple[Array, Array], ...]
+
+    @property
+    def num_actions(self) -> int:
+        """Number of actions A."""
+        return len(self.layers[-1][1])
+
+    def scores(self, states: States) -> Array:
+        """The network's outputs, ``(n, A)``."""
+        W, b = self.layers[0]
+        x = (scaled(self.states, states) @ W.T if isinstance(self.states, BoxStates) else W.T[states]) + b
+        for W, b in self.layers[1:]:
+            x = np.maximum(x, 0.0) @ W.T + b
+        return np.asarray(x)
+
+    def actions(self, states: States) -> Actions:
+        """The chosen action per state."""
+        return np.asarray(self.scores(states).argmax(axis=1), dtype=np.int64)
+
+    def act(self, states: States, rng: np.random.Generator) -> Actions:
+        """The chosen action; ``rng`` is not used."""
+        return self.actions(states)
+
+    def probabilities(self, states: States) -> Array:
+        """One-hot rows."""
+        return np.eye(self.num_actions)[self.actions(states)]
+
+    def mean_features(self, features: Features, states: States) -> Array:
+        """φ(s, π(s))."""
+        return features.at(states, self.actions(states))
+
+    def key(self) -> bytes:
+        """The bytes of the weights."""
+        return b"network" + b"".join(part.tobytes() for layer in self.layers for part in layer)
+
+    def table(self, num_states: int) -> TabularPolicy:
+        """The same policy on a finite space, where it compares with others and can be stored."""
+        return TabularPolicy.deterministic(self.actions(np.arange(num_states)), self.num_actions)
+
+
+def scaled(space: BoxStates, states: States) -> Array:
+    """Points of a box with every bounded coordinate in [−1, 1], ``(n, k)``."""
+    bounded = np.isfinite(space.low) & np.isfinite(space.high)
+    low, high = np.where(bounded, space.low, -1.0), np.where(bounded, space.high, 1.0)
+    return np.asarray((2 * states - low - high) / (high - low))
+
+
 @contextmanager
 def own_randomness() -> Iterator[None]:
     """One thread, and the global generators of Python, NumPy and PyTorch as they were when it is over."""
-    torch = package_for("torch", "neural")
+    torch = optional_package("torch", "neural", "this solver")
     threads, plain, legacy = torch.get_num_threads(), random.getstate(), np.random.get_state()  # noqa: NPY002
     torch.set_num_threads(1)
     try:

@@ -12,8 +12,8 @@ from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Array
 from saddleback.reports.html.markup import Markup, join
 from saddleback.reports.html.svg import WIDTH, Scale, axes, circle, figure, line, path, rectangle, scale, text, ticks
-from saddleback.reports.html.view import Row, View, percent
-from saddleback.runs.tables import number
+from saddleback.reports.html.view import Row, View
+from saddleback.runs.numbers import between, number, percent
 
 _ROW = 90
 _MOST_BARS = 60
@@ -28,7 +28,7 @@ def intervals(view: View) -> Markup:
     for k, row in enumerate(rows):
         top = bound if row.threshold is None else None
         shapes.append(_interval(row, top, k * _ROW))
-        limits = "" if row.limits is None else f" from {number(row.limits[0])} to {number(row.limits[1])}"
+        limits = "" if row.limits is None else f" from {between(row.limits)}"
         against = "" if row.threshold is None else f", wanted {row.wanted}: {row.verdict}"
         said.append(f"{row.name} {number(row.estimate)},{limits}{against}")
     sure = "is proved to hold" if view.reward.worth == "proved" else "is likely to hold"
@@ -77,8 +77,8 @@ def by_start(view: View, rows: list[dict[str, Any]]) -> Markup:
         name = view.state_name(row["state"])
         shapes.append(text(8, y - 12, name if len(name) <= 48 else name[:46] + "…"))
         shapes.append(line(x.start, y, x.end, y, "grid"))
-        shapes.append(rectangle(x(low), y - 5, x(high) - x(low), 10, "bar proved", f"{number(low)} to {number(high)}"))
-        said.append(f"{name}: {number(low)} to {number(high)}")
+        shapes.append(rectangle(x(low), y - 5, x(high) - x(low), 10, "bar proved", between(row["value"])))
+        said.append(f"{name}: {between(row['value'])}")
     bottom = 30 + 38 * len(shown)
     marks = _across(x, bottom - 18, "reward from this start")
     return figure(bottom + 24, "Reward by start state", "; ".join(said) + ".", marks, *shapes)

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from saddleback._version import __version__
+from saddleback.errors import InputError
+from saddleback.files.disk import written_whole
 from saddleback.problem.cmdp import CMDP
 from saddleback.reports.html import sections
 from saddleback.reports.html.markup import Content, Markup, data_block, tag
@@ -20,13 +24,53 @@ from saddleback.reports.html.reproduce import reproduce
 from saddleback.reports.html.tradeoff_figure import tradeoff
 from saddleback.reports.html.view import View, answer_sentence, view_of
 from saddleback.runs.drawings_file import DESIGN, DUAL, FRONTIER
-from saddleback.runs.run_folder import Run
-from saddleback.runs.tables import number
+from saddleback.runs.numbers import between, number
+from saddleback.runs.run_folder import Run, load_run
+from saddleback.runs.targets import load_run_target
 
 _STATUS = {
     "solved": "good",
     "infeasible": "bad",
 }
+
+
+MOST_BYTES = 3_000_000
+"""What a page may take."""
+
+
+def report(
+    run: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
+    *,
+    problem: str | os.PathLike[str] | None = None,
+) -> Path:
+    """Write a stored run as one self-contained HTML page, and return its path.
+
+    Parameters
+    ----------
+    run      a folder that ``solve(..., out=...)`` or ``saddleback solve --out`` wrote
+    out      the file to write; RUN.html beside the folder if None; one that is there is replaced
+    problem  the problem file that the run was made from, if it was: such a file names code, so it has to be named again
+    """
+    return write_page(load_run(run), out, problem)
+
+
+def write_page(
+    run: Run, out: str | os.PathLike[str] | None = None, problem_file: str | os.PathLike[str] | None = None
+) -> Path:
+    """As :func:`report`, for a run that is loaded already."""
+    place = Path(os.path.abspath(f"{os.path.abspath(run.path)}.html" if out is None else out))
+    if not place.parent.is_dir():
+        raise InputError("out", "must lie in an existing folder", str(place), "make the folder first")
+    if place.is_dir():
+        raise InputError("out", "must be a file", f"{place}, a folder", "name a file that ends in .html")
+    content = page_of(run, load_run_target(run, problem_file).problem).encode()
+    if len(content) > MOST_BYTES:
+        remedy = "shorten the names of states and constraints"
+        raise InputError("run", f"must fit a page of {MOST_BYTES:,} bytes", f"{len(content):,}", remedy)
+    with written_whole(place) as file:
+        file.write(content)
+    return place
 
 
 def page_of(run: Run, problem: CMDP) -> str:
@@ -67,7 +111,9 @@ def _sections(view: View) -> tuple[list[Markup], dict[str, Any] | None]:
     if FRONTIER in drawings:
         content, data = tradeoff(view)
         lead = "Move the slider: every number comes from the samples of this run; nothing is drawn again."
-        body.append(_section("frontier", "What if the limit were another?", tag("p", lead, class_="note"), content))
+        body.append(
+            _section("frontier", "What if the threshold were different?", tag("p", lead, class_="note"), content)
+        )
     if view.run.mixture is not None:
         body.append(_section("policy", "The policy", sections.members(view), policy(view)))
     body.append(_section("starts", "By start state", sections.starts(view)))
@@ -119,7 +165,7 @@ def _keys(view: View) -> Markup:
 
 
 def _within(limits: tuple[float, float] | None, worth: str) -> str:
-    return "" if limits is None else f"{worth} {number(limits[0])} to {number(limits[1])}"
+    return "" if limits is None else f"{worth} {between(limits)}"
 
 
 def _footer() -> Markup:

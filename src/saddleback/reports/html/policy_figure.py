@@ -17,7 +17,8 @@ from saddleback.problem.spaces import Array, BoxStates, States
 from saddleback.reports.html.markup import Content, Markup, details, join, table, tag
 from saddleback.reports.html.places import Places, places_of
 from saddleback.reports.html.svg import WIDTH, figure, rectangle, text
-from saddleback.reports.html.view import View, percent
+from saddleback.reports.html.view import View
+from saddleback.runs.numbers import percent
 
 _MOST_MEMBERS = 4
 _MOST_ROWS, _MOST_OPEN = 60, 16

@@ -8,8 +8,9 @@ import numpy as np
 
 from saddleback.reports.html import figures
 from saddleback.reports.html.markup import Content, Markup, details, join, table, tag
-from saddleback.reports.html.view import View, percent
-from saddleback.runs.tables import number, sentence
+from saddleback.reports.html.view import View
+from saddleback.runs.numbers import at_most, between, number, percent
+from saddleback.runs.tables import sentence
 
 _MOST_PAIRS_SHOWN = 40
 
@@ -25,19 +26,11 @@ def proof(view: View) -> Markup:
         parts.append(figures.intervals(view))
         rows: list[list[Content]] = []
         for row in (view.reward, *view.constraints):
-            limits = "–" if row.limits is None else f"{number(row.limits[0])} to {number(row.limits[1])}"
-            rows.append(
-                [
-                    row.name,
-                    row.wanted or "largest",
-                    number(row.estimate),
-                    limits,
-                    row.verdict or _plain_verdict(row.worth),
-                ]
-            )
+            verdict = row.verdict or _plain_verdict(row.worth)
+            rows.append([row.name, row.wanted or "largest", number(row.estimate), between(row.limits), verdict])
         if proof is not None and proof["upper_bound"] is not None:
-            rows.append(["best policy there is", "", "", f"at most {number(proof['upper_bound'])}", "proved"])
-            rows.append(["what this one loses to it", "", "", f"at most {number(proof['gap'])}", "proved"])
+            rows.append(["best policy there is", "", "", at_most(proof["upper_bound"]), "proved"])
+            rows.append(["what this one loses to it", "", "", at_most(proof["gap"]), "proved"])
         heads = ["quantity", "wanted", "estimate", "limits", "verdict"]
         parts.append(table(heads, rows, f"Limits, with {percent(view.confidence)} confidence", words=(0, 4)))
     if proof is None:
@@ -129,7 +122,7 @@ def starts(view: View) -> Markup:
             view.state_name(row["state"]),
             percent(row["weight"]),
             f"{row['rollouts']:,}",
-            *(f"{number(low)} to {number(high)}" for low, high in (row["value"], *row["constraints"])),
+            *map(between, (row["value"], *row["constraints"])),
         ]
         for row in rows[:40]
     ]

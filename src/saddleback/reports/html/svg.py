@@ -1,6 +1,6 @@
 """The few shapes that the figures are made of: linear scales, ticks, axes, and a frame with a title and a description.
 
-Drawings are 480 units wide and are scaled to the page; colours and sizes of letters are the style sheet's, so that they follow
+Drawings are 480 units wide and are scaled to the page; colours and sizes of text are the style sheet's, so that they follow
 the colour scheme and stay readable on a telephone.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from saddleback.reports.html.markup import Content, Markup, join, tag
-from saddleback.runs.tables import number
+from saddleback.runs.numbers import number
 
 WIDTH = 480
 
@@ -71,7 +71,7 @@ def figure(
 
 
 def text(x: float, y: float, content: str, class_: str = "", anchor: str = "start") -> Markup:
-    """A line of letters."""
+    """A line of text."""
     return tag("text", content, x=x, y=y, class_=class_ or None, text_anchor=anchor)
 
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from saddleback.reports.html.markup import Markup, details, join, table, tag
 from saddleback.reports.html.svg import WIDTH, axes, circle, figure, line, path, rectangle, scale
-from saddleback.reports.html.view import View, percent, symbol
+from saddleback.reports.html.view import View
 from saddleback.runs.drawings_file import FRONTIER
-from saddleback.runs.tables import number
+from saddleback.runs.numbers import between, number, percent, symbol
 
 _MOST_DOTS = 400
 
@@ -176,7 +176,7 @@ def _controls(view: View, curve: dict[str, Any], i: int, k: int) -> Markup:
         tag("div", tag("dt", words), tag("dd", tag("output", "–", id=f"{name}-{k}", for_=f"slider-{k}")))
         for name, words in outputs
     ]
-    heading = tag("h3", f"If the threshold of {row.name} were another")
+    heading = tag("h3", f"If the threshold of {row.name} were different")
     line_ = tag(
         "div",
         tag("label", f"{row.name} {symbol(row.sense)}", for_=f"exact-{k}"),
@@ -204,7 +204,6 @@ def _table(view: View, curve: dict[str, Any], band: list[Any], i: int) -> Markup
     for k in shown:
         p, limits = points[k], band[k]
         mixture = " + ".join(f"{percent(w)} of #{c + 1}" for w, c in zip(p["weights"], p["members"], strict=True))
-        likely = "–" if limits is None else f"{number(limits[0])} to {number(limits[1])}"
-        rows.append([number(p["threshold"]), number(p["value"]), likely, number(p["multiplier"]), mixture])
+        rows.append([number(p["threshold"]), number(p["value"]), between(limits), number(p["multiplier"]), mixture])
     heads = [f"{row.name} {symbol(row.sense)}", "best reward", "likely range", "price", "mixture"]
     return details("The same as a table", table(heads, rows, f"Best reward against {row.name}", words=(4,)))

@@ -12,8 +12,8 @@ from typing import Any, Literal, NamedTuple
 from saddleback.errors import InputError
 from saddleback.files.json_file import Maybe, check_shape, plain, short
 from saddleback.problem.cmdp import CMDP
+from saddleback.runs.numbers import number, percent, symbol
 from saddleback.runs.run_folder import Run
-from saddleback.runs.tables import number
 
 Worth = Literal["proved", "likely", "none"]
 _ROUNDING = 1e-9
@@ -45,7 +45,10 @@ _ANSWER: dict[str, Any] = {  # the fields of solution.json that are drawn; other
 
 
 class Row(NamedTuple):
-    """One quantity: the estimate, its limits and what they are worth, and for a constraint what is wanted of it."""
+    """One quantity: the estimate, its limits and what they are worth, and for a constraint what is wanted of it.
+
+    ``verdict`` says what the limits mean for the threshold, ``conclusion`` the same as the end of a sentence.
+    """
 
     name: str
     estimate: float | None
@@ -55,6 +58,7 @@ class Row(NamedTuple):
     threshold: float | None = None
     price: float | None = None
     verdict: str = ""
+    conclusion: str = ""
 
     @property
     def wanted(self) -> str:
@@ -136,7 +140,8 @@ def view_of(run: Run, problem: CMDP) -> View:
         price = answer["multipliers"][i] if answer["multipliers"] else None
         row = Row(c.name, found.get("value"), limits, worth, c.sense, thresholds[i], price)
         allowed = proof["allowance"][i] if proof is not None and proved else 0.0
-        constraints.append(row._replace(verdict=_verdict(row, allowed, abs(float(problem.scale[1 + i])))))
+        verdict, conclusion = _verdict(row, allowed, abs(float(problem.scale[1 + i])))
+        constraints.append(row._replace(verdict=verdict, conclusion=conclusion))
     return View(run, problem, reward, tuple(constraints))
 
 
@@ -158,30 +163,23 @@ def _same_length(where: str, remedy: str, m: int, lists: list[list[Any]]) -> Non
         raise InputError(where, f"must speak of the {m} constraints of the problem", wrong.pop(), remedy)
 
 
-def _verdict(row: Row, allowed: float, scale: float) -> str:
-    """What the limits say of the threshold, in a few words."""
+def _verdict(row: Row, allowed: float, scale: float) -> tuple[str, str]:
+    """What the limits say of the threshold, in a few words and as the end of a sentence."""
     if row.limits is None or row.threshold is None:
-        return "not measured"
+        return "not measured", ""
     (low, high), b = row.limits, row.threshold
     most, least = (b - low, b - high) if row.sense == ">=" else (high - b, low - b)
     rounding, word = _ROUNDING * scale, "proved" if row.worth == "proved" else "likely"
     if most <= rounding:
-        return f"{word} to hold"
-    if allowed > 0 and most <= allowed + rounding:
-        return f"{word} to hold within the {number(allowed)} that was allowed"
-    if least > allowed + rounding:
-        return f"{word} to be missed, by {number(least)} or more"
-    return f"open: missed by at most {number(most)}"
-
-
-def symbol(sense: str) -> str:
-    """≥ or ≤."""
-    return "≥" if sense == ">=" else "≤"
-
-
-def percent(x: float) -> str:
-    """A share in percent, with three digits at most."""
-    return f"{100 * x:.3g}\u00a0%"
+        found = f"{word} to hold"
+    elif allowed > 0 and most <= allowed + rounding:
+        found = f"{word} to hold within the {number(allowed)} that was allowed"
+    elif least > allowed + rounding:
+        found = f"{word} to be missed, by {number(least)} or more"
+    else:
+        missed = f"missed by at most {number(most)}"
+        return f"open: {missed}", f"so the limit may be {missed}"
+    return found, f"so the limit is {found}"
 
 
 def answer_sentence(view: View) -> list[str]:
@@ -203,20 +201,13 @@ def answer_sentence(view: View) -> list[str]:
         kept = f"It keeps {row.name} at {number(row.estimate)}, with {allowed.format(number(row.threshold))}"
         if row.limits is not None:
             ends = f"{number(row.limits[0])} and {number(row.limits[1])}"
-            kept += f": {'proved' if row.worth == 'proved' else 'likely'} to lie between {ends}, {_so(row)}"
+            kept += f": {'proved' if row.worth == 'proved' else 'likely'} to lie between {ends}, {row.conclusion}"
         parts.append(kept + ".")
     if proof is not None and proof["upper_bound"] is not None:
         parts.append(f"No policy that meets the constraints can earn more than {number(proof['upper_bound'])}.")
     if proof is not None and proof["value"] is not None:
         parts.append(f"All of this holds together with {percent(view.confidence)} confidence.")
     return parts
-
-
-def _so(row: Row) -> str:
-    """What follows for the threshold, as the end of a sentence."""
-    if row.verdict.startswith("open: "):
-        return "so the limit may be " + row.verdict.removeprefix("open: ")
-    return f"so the limit is {row.verdict}"
 
 
 def _capital(text: str) -> str:

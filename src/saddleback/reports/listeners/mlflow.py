@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from saddleback.errors import InputError
-from saddleback.reports.listeners.scalars import Steps, scalars
+from saddleback.errors import InputError, optional_package
+from saddleback.reports.listeners.tensorboard import Steps, scalars
 from saddleback.runs.events import Event
 
 _LONGEST_TAG = 500
@@ -17,18 +17,15 @@ class MLflow:
 
     def __init__(self, place: str | os.PathLike[str], experiment: str = "saddleback") -> None:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # a solve tells nobody that it was not told to tell
+        exceptions, tracking = (
+            optional_package(f"mlflow.{part}", "mlflow", "this callback") for part in ("exceptions", "tracking")
+        )
         try:
-            from mlflow.exceptions import MlflowException
-            from mlflow.tracking import MlflowClient
-        except ImportError:
-            remedy = 'pip install "saddleback[mlflow]"'
-            raise InputError("mlflow", "must be installed", "no mlflow", remedy) from None
-        try:
-            self._client: Any = MlflowClient(tracking_uri=str(place))
+            self._client: Any = tracking.MlflowClient(tracking_uri=str(place))
             found = self._client.get_experiment_by_name(experiment)
             number = self._client.create_experiment(experiment) if found is None else found.experiment_id
             self.run_id: str = self._client.create_run(number).info.run_id
-        except MlflowException as error:
+        except exceptions.MlflowException as error:
             remedy = "give the address of a server or a database"
             raise InputError("mlflow", "must open its tracking store", f"{place}: {error}", remedy) from None
         self._steps = Steps()

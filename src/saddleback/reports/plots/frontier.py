@@ -12,6 +12,7 @@ import numpy as np
 
 from saddleback.errors import InputError
 from saddleback.reports.plots.style import BLUE, GREEN, GREY, ORANGE, legend, new_figure, prepare
+from saddleback.runs.numbers import confidence, number
 
 _UNIT = "discounted total"
 
@@ -44,7 +45,7 @@ def _curve(ax: Any, frontier: Any, chosen: float | None) -> None:
     if frontier.band is not None:
         low = np.array([np.nan if p.low is None else p.low for p in points])
         high = np.array([np.nan if p.high is None else p.high for p in points])
-        label = f"proved, {100 * frontier.band.confidence:g} %, all thresholds at once"
+        label = f"proved, {confidence(frontier.band.confidence)}, all thresholds at once"
         ax.fill_between(x, low, high, color=BLUE, alpha=0.18, linewidth=0, label=label)
         for limit in (low, high):
             ax.plot(x, limit, color=BLUE, linewidth=0.7, alpha=0.7)
@@ -56,7 +57,7 @@ def _curve(ax: Any, frontier: Any, chosen: float | None) -> None:
     own = float(problem.user_thresholds()[frontier.constraint]) if chosen is None else chosen
     if x.min() <= own <= x.max():
         point = frontier.at(own)
-        label = f"{'chosen' if chosen is not None else 'asked for'}: {own:.4g}"
+        label = f"{'chosen' if chosen is not None else 'asked for'}: {number(own)}"
         ax.axvline(own, color=ORANGE, linewidth=1.4, linestyle="--")
         ax.plot([own], [point.value], marker="*", markersize=13, color=GREEN, linestyle="", label=label)
     legend(ax)

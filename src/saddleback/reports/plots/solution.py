@@ -28,8 +28,8 @@ from saddleback.reports.plots.style import (
     note,
     prepare,
 )
+from saddleback.runs.numbers import confidence, number, percent, symbol
 
-_SIGNS = {">=": "≥", "<=": "≤"}
 _UNIT = "discounted total"
 
 
@@ -56,7 +56,7 @@ def _reward(ax: Any, solution: Any) -> None:
     prepare(ax, "Reward", _UNIT, "")
     proof = solution.certificate
     if proof is not None and proof.value is not None:
-        _interval(ax, 0, proof.value, BLUE, f"proved, {_percent(proof)}")
+        _interval(ax, 0, proof.value, BLUE, f"proved, {confidence(proof.confidence)}")
     ax.plot([solution.value], [0], "o", color="black", markersize=5, label="estimate")
     if proof is not None and proof.upper_bound is not None:
         ax.axvline(proof.upper_bound, color=ORANGE, linewidth=1.6, linestyle="--", label="no policy exceeds")
@@ -71,14 +71,14 @@ def _constraints(ax: Any, solution: Any) -> None:
     for i, row in enumerate(solution.constraints):
         first = i == 0
         if proof is not None and proof.constraints:
-            _interval(ax, i, proof.constraints[i], BLUE, f"proved, {_percent(proof)}" if first else None)
+            _interval(ax, i, proof.constraints[i], BLUE, f"proved, {confidence(proof.confidence)}" if first else None)
         elif row.low is not None and row.high is not None:
             _interval(ax, i, (row.low, row.high), BLUE, "likely range" if first else None, linestyle=(0, (2, 1.5)))
         ax.plot([row.value], [i], "o", color="black", markersize=5, label="estimate" if first else None)
         label = "threshold" if first else None
         ax.plot([row.threshold] * 2, [i - 0.35, i + 0.35], color=ORANGE, linewidth=2.2, label=label)
     rows = solution.constraints
-    ax.set_yticks(range(len(rows)), [f"{r.name} {_SIGNS[r.sense]} {r.threshold:.4g}" for r in rows])
+    ax.set_yticks(range(len(rows)), [f"{r.name} {symbol(r.sense)} {number(r.threshold)}" for r in rows])
     ax.set_ylim(len(rows) - 0.4, -0.8 - 0.25 * len(rows))  # the first on top, and room for the legend
     legend(ax, loc="upper center", ncols=3)
 
@@ -109,9 +109,9 @@ def _members(ax: Any, solution: Any) -> None:
     ax.scatter(x, y, s=area, color=BLUE, alpha=0.75, edgecolor="white", label="member (larger: more weight)")
     for member, cx, cy in zip(solution.members, x, y, strict=True):
         place = {"textcoords": "offset points", "xytext": (7, 5), "fontsize": 8, "color": GREY}
-        ax.annotate(f"{100 * member.weight:.3g} %", (cx, cy), **place)
+        ax.annotate(percent(member.weight), (cx, cy), **place)
     ax.plot([row.value], [solution.value], marker="*", markersize=13, color=GREEN, linestyle="", label="mixture")
-    ax.axvline(row.threshold, color=ORANGE, linewidth=1.8, label=f"threshold ({_SIGNS[row.sense]})")
+    ax.axvline(row.threshold, color=ORANGE, linewidth=1.8, label=f"threshold ({symbol(row.sense)})")
     ax.margins(0.15)
     legend(ax)
 
@@ -119,10 +119,6 @@ def _members(ax: Any, solution: Any) -> None:
 def _interval(ax: Any, y: float, limits: Any, colour: str, label: str | None, linestyle: Any = "-") -> None:
     ax.plot(list(limits), [y, y], color=colour, linewidth=3.2, linestyle=linestyle, label=label)
     ax.plot(list(limits), [y, y], linestyle="", marker="|", markersize=11, markeredgewidth=2, color=colour)
-
-
-def _percent(proof: Any) -> str:
-    return f"{100 * proof.confidence:g} %"
 
 
 PANELS: dict[str, Callable[[Any, Any], None]] = {

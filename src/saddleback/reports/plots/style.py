@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from saddleback.errors import InputError
+from saddleback.errors import optional_package
 
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#6E6E6E"
 COLOURS = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -17,12 +17,8 @@ _TEXT, _SMALL = 9.5, 8.5
 
 def new_figure(rows: int, columns: int, **options: Any) -> tuple[Any, list[Any]]:
     """A figure with its axes, row by row."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        remedy = 'pip install "saddleback[plots]"'
-        raise InputError("plot", "must have matplotlib to draw with", "none", remedy) from None
-    figure = Figure(figsize=(PANEL[0] * columns, PANEL[1] * rows), layout="constrained")
+    matplotlib = optional_package("matplotlib.figure", "plots", "drawing")
+    figure = matplotlib.Figure(figsize=(PANEL[0] * columns, PANEL[1] * rows), layout="constrained")
     return figure, list(figure.subplots(rows, columns, squeeze=False, **options).flat)
 
 

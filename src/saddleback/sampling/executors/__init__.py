@@ -3,17 +3,29 @@
 ``serial`` draws here, ``joblib`` in processes of this machine, ``ray`` on a cluster. All take ``timeout``, ``retries`` and
 ``progress`` and can be used in a ``with`` block, at whose end they let go of what they have started. joblib and Ray are
 imported when the first task is carried out.
+
+Three more stand around another executor: ``Durable`` keeps what is drawn, ``Watched`` says how far it is, ``Replayed`` checks
+that it can be drawn again. :func:`open_executor` puts them together.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 from saddleback.errors import InputError
-from saddleback.sampling.executors.determinism import Determinism, check_determinism
+from saddleback.problem.cmdp import CMDP
+from saddleback.sampling.blocks import Executor, InOrder
+from saddleback.sampling.executors.durable import Durable
 from saddleback.sampling.executors.joblib import Joblib
 from saddleback.sampling.executors.ray import Ray
+from saddleback.sampling.executors.replayed import Replayed
 from saddleback.sampling.executors.serial import Serial
+from saddleback.sampling.executors.watched import Failures, ShowProgress, Watched
+from saddleback.sampling.fingerprint import UnrepeatableError, fingerprint_of
+from saddleback.simulators.generative_model import GenerativeModel
 
 BY_NAME: dict[str, type[Serial] | type[Joblib] | type[Ray]] = {"serial": Serial, "joblib": Joblib, "ray": Ray}
 
@@ -30,4 +42,57 @@ def make(name: str | None = None, workers: int | None = 1, **options: Any) -> Se
     return Ray(workers, **options) if name == "ray" else Joblib(workers, **options)
 
 
-__all__ = ["BY_NAME", "Determinism", "Joblib", "Ray", "Serial", "check_determinism", "make"]
+@contextmanager
+def open_executor(
+    workers: int | None = 1,
+    name: str | None = None,
+    timeout: float | None = None,
+    *,
+    problem: CMDP,
+    simulator: GenerativeModel,
+    folder: Path | None = None,
+    progress: ShowProgress | None = None,
+    fields: Mapping[str, Any] | None = None,
+    counts: bool = False,
+) -> Iterator[Replayed]:
+    """The executor of one run, closed at the end of the ``with`` block.
+
+    workers, name, timeout: who draws, as for :func:`make`; by default this process, one block after the other.
+    problem, simulator:     what the samples are samples of; the simulator is probed once, and must repeat itself if the
+                            samples are kept.
+    folder:                 where samples are kept, and found again; None: nowhere.
+    progress:               told how far it is after every block.
+    fields:                 what the samples in ``folder`` depend on besides problem and simulator.
+    counts:                 keep them as counts where states are finite.
+    """
+    failures = Failures()
+    drawing: Executor = InOrder()
+    if (workers, name, timeout) != (1, None, None):
+        drawing = make(name, workers, timeout=timeout, progress=failures)
+    kept, finding = None, None
+    try:
+        fingerprint = fingerprint_of(problem, simulator)
+        if folder is not None:
+            kept = Durable(folder, {**fingerprint, **(fields or {})}, drawing, counts=counts)
+    except UnrepeatableError as error:
+        if folder is not None:
+            raise
+        finding = str(error)
+    inner = kept or drawing
+    if progress is not None:
+        inner = Watched(inner, progress, failures)
+    with closing(Replayed(inner, kept, finding)) as executor:
+        yield executor
+
+
+__all__ = [
+    "BY_NAME",
+    "Durable",
+    "Joblib",
+    "Ray",
+    "Replayed",
+    "Serial",
+    "Watched",
+    "make",
+    "open_executor",
+]

@@ -49,7 +49,7 @@ class Durable:
         counts: bool = False,
     ):
         self._counts = counts
-        self.folder, self._fingerprint, self._inner = Path(folder), dict(fingerprint), inner or InOrder()
+        self.folder, self._fingerprint, self.inner = Path(folder), dict(fingerprint), inner or InOrder()
         self._stores: dict[str, SampleStore] = {}
         self.num_read = 0
         if not self.folder.is_dir():
@@ -93,8 +93,7 @@ class Durable:
         for store in self._stores.values():
             store.close()
         self._stores.clear()
-        if hasattr(self._inner, "close"):
-            self._inner.close()
+        self.inner.close()
 
     def __enter__(self) -> Durable:
         return self
@@ -107,7 +106,7 @@ class Durable:
     ) -> Iterator[tuple[Block, Draw]]:
         synced = time.monotonic()
         try:
-            for task, draw in self._inner.run(function, missing):
+            for task, draw in self.inner.run(function, missing):
                 n = len(draw.next_states)
                 store.add(task if n == task.size else task._replace(size=n), draw)
                 if time.monotonic() - synced > _SYNC_SECONDS:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from multiprocessing.util import Finalize
 from typing import Any
 
-from saddleback.errors import InputError
+from saddleback.errors import optional_package
 
 PATIENCE = 120.0
 """Seconds for a node to come, or come back, before what only it could do is given up."""
@@ -25,10 +25,7 @@ class Connection:
     """``ray`` is the module, connected to ``address`` (None: what ``RAY_ADDRESS`` says) or to a cluster of ``num_cpus`` here."""
 
     def __init__(self, name: str, address: str | None, num_cpus: int | None):
-        try:
-            self.ray: Any = importlib.import_module("ray")
-        except ImportError:
-            raise InputError(name, "needs the package ray", "'ray'", "pip install 'saddleback[ray]'") from None
+        self.ray: Any = optional_package("ray", "ray", f"this {name}")
         self._last: Finalize | None = None
         if self.ray.is_initialized():
             if not _users:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from saddleback.features import FeatureMatrix
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import BoxStates
-from saddleback.sampling.buffer import COMPILED_PRODUCTS, COMPILED_SAMPLES
+from saddleback.sampling.batches import COMPILED_PRODUCTS, COMPILED_SAMPLES
 from saddleback.sampling.trajectories import CHUNK, steps_per_rollout
 from saddleback.simulators.generative_model import BLOCK
 

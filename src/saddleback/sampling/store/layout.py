@@ -26,6 +26,7 @@ from saddleback.errors import InputError, require
 from saddleback.files.json_file import Maybe, check_shape, short
 from saddleback.problem.spaces import Array, BoxStates, FiniteStates, StateSpace
 from saddleback.sampling.blocks import Block
+from saddleback.sampling.signals import signal_sums
 from saddleback.simulators.generative_model import Draw, generator
 
 Rows = NDArray[np.void]
@@ -180,8 +181,7 @@ class Layout:
         if self.kind == "counts":
             n, x = rows["count"][:, None], rows["means"] - base
             return (n * x).sum(axis=0), (rows["deviations"] + n * x**2).sum(axis=0)
-        x = np.ascontiguousarray(rows["signals"]) - base
-        return x.sum(axis=0), (x**2).sum(axis=0)
+        return signal_sums(np.ascontiguousarray(rows["signals"]), base)
 
 
 def _unlike(block: Block, what: str, found: Any) -> InputError:

@@ -32,7 +32,8 @@ from saddleback.files.disk import Disk, disk_faults_named
 from saddleback.files.lock import LOCK, Lock
 from saddleback.problem.spaces import Array, States
 from saddleback.sampling.blocks import Block
-from saddleback.sampling.buffer import Samples
+from saddleback.sampling.collect import Samples
+from saddleback.sampling.signals import SignalMoments
 from saddleback.sampling.store.block_index import BlockIndex, Table, block_name, block_of
 from saddleback.sampling.store.header import HEADER, Fields, begin, plain, read_header, require_same
 from saddleback.sampling.store.layout import Layout, Rows
@@ -222,7 +223,7 @@ class SampleStore:
             yield block, self.layout.decode(block, rows)
 
     def samples(self, stream: int, num_pairs: int, base: Array | None = None) -> Samples:
-        """All samples of a stream in memory, as :func:`~saddleback.sampling.buffer.collect` gives them.
+        """All samples of a stream in memory, as :func:`~saddleback.sampling.collect.collect` gives them.
 
         ``base`` ``(num_signals,)``, the problem's, is what signals are summed around, so that no digits are lost.
         """
@@ -238,8 +239,7 @@ class SampleStore:
             np.empty(k if finite else (k, self.layout.dim), np.int64 if finite else float) for k in n
         ]
         filled = np.zeros(num_pairs, dtype=np.int64)
-        b = np.zeros(m) if base is None else base
-        sums, squares = np.zeros((2, num_pairs, m))
+        moments = SignalMoments.none(num_pairs, np.zeros(m) if base is None or not m else base)
         for block, rows in self.rows(stream):
             x, first = block.pair, filled[block.pair]
             sequences[x][first : first + block.size] = self.layout.decode(block, rows).next_states
@@ -247,16 +247,13 @@ class SampleStore:
             if m:
                 try:
                     with np.errstate(over="raise", invalid="raise"):
-                        sums[x], squares[x] = np.add((sums[x], squares[x]), self.layout.signal_sums(rows, b))
+                        moments.add(x, *self.layout.signal_sums(rows, moments.base))
                 except FloatingPointError:
                     rule = "must hold signals whose squares can be added up"
                     found, remedy = f"an overflow in {block_name(block)}", "draw them in units of ordinary size"
                     raise InputError(str(self.folder), rule, found, remedy) from None
-        num_blocks = self._index.num_blocks(stream, num_pairs)
-        if not m:
-            return Samples(sequences, None, None, num_blocks)
-        means = sums / n[:, None]
-        return Samples(sequences, means + b, np.maximum(squares / n[:, None] - means**2, 0.0), num_blocks)
+        means, variances = moments.means_and_variances(n)
+        return Samples(sequences, means, variances, self._index.num_blocks(stream, num_pairs))
 
     def content_hash(self) -> str:
         """SHA-256 of all blocks in the order of their keys: of key, and name, type, shape and bytes of each field.

@@ -24,6 +24,7 @@ from saddleback.errors import InputError
 from saddleback.files.disk import Disk, disk_faults_named
 from saddleback.problem.spaces import Array, Features, States
 from saddleback.sampling.batches import Parts
+from saddleback.sampling.signals import SignalMoments
 from saddleback.sampling.store.block_index import BlockIndex, block_name
 from saddleback.sampling.store.header import read_header
 from saddleback.sampling.store.layout import Layout
@@ -195,14 +196,12 @@ class Reader:
         """Σ and Σ² of the observed signals around ``base``, block after block."""
         assert self._plan is not None and ask.base is not None
         first, last = self._plan.lots[lot]
-        sums, squares = np.zeros((2, last - first, self.layout.num_signals))
+        moments = SignalMoments.none(last - first, ask.base)
         for x in range(first, last):
             for record in self._table[self._first[x] : self._first[x + 1]]:
                 rows = self._shards.rows(int(record["shard"]), int(record["start"]), int(record["rows"]))
-                total, total_squares = self.layout.signal_sums(rows, ask.base)
-                sums[x - first] += total
-                squares[x - first] += total_squares
-        return sums, squares
+                moments.add(x - first, *self.layout.signal_sums(rows, ask.base))
+        return moments.sums, moments.squares
 
 
 def _of_window(window: _Window, t: int, ask: Ask) -> Answer:

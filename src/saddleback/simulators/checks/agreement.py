@@ -1,16 +1,46 @@
-"""A batch of n is n calls of one.
+"""A batch of n is n calls of one, and samples of one pair do not hang together: tests on the same draws, exact ones.
 
-For each of a few pairs the next states of single calls are compared with its rows in batches that hold all the pairs mixed, by an
-exact two-sample test: a simulator may use its random numbers in another order, but the law must be the same.
+**Agreement.** For each of a few pairs the next states of single calls are compared with its rows in batches that hold all
+the pairs mixed, by a two-sample test: a simulator may use its random numbers in another order, but the law must be the same.
+
+**Independence.** Of m calls with n rows of one pair, with a seed key each, rows are put together in disjoint pairs
+
+    (2i, 2i+1) of one call,    (i, n−1−i) of one call,    row i of calls 2j and 2j+1
+
+and each set is tested for independence. One random number for a whole batch, antithetic rows and a generator that is seeded
+anew in every call are found in this way.
+
+**The tests** hold whatever the law of the values is. Two yes-no answers that do not hang together: given how often each is
+yes, the number of pairs with two yeses has the hypergeometric distribution, whatever the chances are (Fisher's exact test;
+``scipy.stats`` has it too, but takes a second to import). So for N pairs, j and k yeses,
+
+    p = 2·min{P(X ≤ x), P(X ≥ x)},    P(X = x) = C(k, x)·C(N−k, j−x) / C(N, j)
+
+is at most α with probability at most α under independence. Values become yes-no answers by a threshold. One that depends on
+all values alike, such as a quantile of them, does not spoil this: given the values in no order, every order is as likely.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from saddleback.problem.spaces import Actions, Array, States
-from saddleback.simulators.checks.exact_tests import columns, one_law
 from saddleback.simulators.checks.probe import Probe
+
+ROWS = 32
+WAYS = {
+    "neighbours": "rows of one batch hang together: neighbours are alike, or unlike, too often; draw a random number for "
+    "each row, as in rng.random(len(states))",
+    "opposites": "rows of one batch hang together: the last mirror the first; draw a random number for each row, as in "
+    "rng.random(len(states))",
+    "calls": "calls with different seeds hang together: their rows come out alike too often; use the rng that is given, "
+    "and make no generator of your own",
+}
 
 
 def check_agreement(probe: Probe, pairs: tuple[States, Actions], number: int, level: float) -> None:
@@ -51,3 +81,75 @@ def _summary(values: Array) -> str:
     if len(distinct) == 1:
         return f"always {distinct[0]:g}"
     return f"mean {values.mean():.3g}, most often {distinct[counts.argmax()]:g}"
+
+
+def check_independence(probe: Probe, pairs: tuple[States, Actions], calls: int, level: float) -> None:
+    """``calls`` calls (an even number) of 32 rows for each of the pairs; the tests of a pair in one way at ``level``."""
+    for state, action in zip(*pairs, strict=True):
+        states, actions = np.repeat(state[None], ROWS, axis=0), np.repeat(action[None], ROWS)
+        keys = [probe.key() for _ in range(calls)]
+        tables = np.array([columns(*probe.draw(states, actions, key)) for key in keys])  # (m, columns, n)
+        for x in tables.transpose(1, 0, 2):
+            for way, (one, two) in _ways(x).items():
+                p = unrelated(one.ravel(), two.ravel())
+                if p <= level / tables.shape[1]:
+                    probe.add("independence", f"{WAYS[way]} (p = {p:.1g})", state, action, keys[0])
+
+
+def _ways(x: Array) -> dict[str, tuple[Array, Array]]:
+    """Values ``(m, n)`` in disjoint pairs, in each of the ways."""
+    half = x.shape[1] // 2
+    return {
+        "neighbours": (x[:, 0::2], x[:, 1::2]),
+        "opposites": (x[:, :half], x[:, : half - 1 : -1]),
+        "calls": (x[0::2], x[1::2]),
+    }
+
+
+def fisher(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> float:
+    """The p-value that yes-no answers ``(N,)``, given in pairs, are independent."""
+    N, j, k = len(first), int(first.sum()), int(second.sum())
+    x = int((first & second).sum())
+    low, high = max(0, j + k - N), min(j, k)
+    total = _log_choose(N, j)
+    logs = [_log_choose(k, i) + _log_choose(N - k, j - i) - total for i in range(low, high + 1)]
+    masses = np.exp(np.array(logs))
+    return float(min(1.0, 2 * min(masses[: x - low + 1].sum(), masses[x - low :].sum())))
+
+
+def one_law(one: Array, two: Array) -> float:
+    """The p-value that values ``(n,)`` and ``(m,)`` are from one law: the smallest over a few thresholds, times their number."""
+    which = np.repeat([True, False], [len(one), len(two)])
+    answers = list(_answers(np.concatenate([one, two])))
+    return min([1.0, *(fisher(which, yes) * len(answers) for yes in answers)])
+
+
+def unrelated(one: Array, two: Array) -> float:
+    """The p-value that values ``(n,)`` and ``(n,)``, all from one law, are independent in pairs; likewise."""
+    answers = list(_answers(np.concatenate([one, two])))
+    n = len(one)
+    return min([1.0, *(fisher(yes[:n], yes[n:]) * len(answers) for yes in answers)])
+
+
+def _answers(values: Array) -> Iterator[NDArray[np.bool_]]:
+    """Values as yes-no answers: above a quarter, a half and three quarters of them, and equal to the commonest."""
+    distinct, counts = np.unique(values, return_counts=True)
+    candidates = [values > np.quantile(values, share, method="lower") for share in (0.25, 0.5, 0.75)]
+    candidates.append(values == distinct[counts.argmax()])
+    seen: set[bytes] = set()
+    for yes in candidates:
+        same = {yes.tobytes(), (~yes).tobytes()}
+        if yes.any() and not yes.all() and not same & seen:
+            seen |= same
+            yield yes
+
+
+def columns(states: NDArray[Any], signals: Array | None) -> Array:
+    """Next states and observed signals as numbers, one row a column ``(k, n)``."""
+    values = states[:, None] if states.ndim == 1 else states
+    table = values if signals is None else np.column_stack([values, signals])
+    return np.asarray(table.T, dtype=np.float64)
+
+
+def _log_choose(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)

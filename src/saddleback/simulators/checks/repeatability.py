@@ -19,6 +19,7 @@ from saddleback.problem.spaces import Actions, States
 from saddleback.simulators.checks.finding import Key
 from saddleback.simulators.checks.probe import Probe
 from saddleback.simulators.generative_model import Draw
+from saddleback.simulators.repeats import first_difference
 
 _ROWS = 8
 
@@ -38,14 +39,14 @@ def check_repeatability(probe: Probe, number: int) -> bool:
         answers = []
         for question in questions:
             first, again = (probe.draw(*question) for _ in range(2))
-            row = _difference(first, again)
+            row = first_difference(first, again)
             if row is not None:
                 _explain(probe, question, row, first, again)
                 return False
             answers.append(again)
         for i in probe.rng(9).permutation(number):
             question, answer = questions[i], answers[i]
-            row = _difference(answer, other := probe.draw(*question))
+            row = first_difference(answer, other := probe.draw(*question))
             if row is not None:
                 text = (
                     "the simulator remembers what it was asked before: the same question with the same seed gave "
@@ -63,7 +64,7 @@ def _explain(probe: Probe, question: _Question, row: int, first: Draw, again: Dr
     for _ in range(2):
         with _same_generators():
             answers.append(probe.draw(*question))
-    if _difference(*answers) is None:
+    if first_difference(*answers) is None:
         cause = "it draws from NumPy's or Python's own generator (np.random, random); use the rng it is given"
     else:
         cause = "it keeps something between calls, or has random numbers of its own; keep everything in the state and use the rng it is given"
@@ -82,14 +83,6 @@ def _same_generators() -> Iterator[None]:
     finally:
         np.random.set_state(numpy_state)  # noqa: NPY002
         random.setstate(python_state)
-
-
-def _difference(one: Draw, two: Draw) -> int | None:
-    """The first row in which two answers differ."""
-    differs = (one.next_states != two.next_states).reshape(len(one.next_states), -1).any(axis=1)
-    if one.signals is not None and two.signals is not None:
-        differs = differs | (one.signals != two.signals).any(axis=1)
-    return int(np.argmax(differs)) if differs.any() else None
 
 
 def _shown(draw: Draw, row: int) -> str:

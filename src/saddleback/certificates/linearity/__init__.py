@@ -1,0 +1,1 @@
+"""Linearity of the problem in its features: tests that can refute it, and how far from its candidates it was asked."""

@@ -1,0 +1,216 @@
+"""Values of the frozen mixture from fresh rollouts: unbiased, with no assumption but bounded rewards.
+
+A rollout of the mixture draws its member k and its start s_0 ~ ρ, then follows π_k. With any functions V̂_k and the
+probability p_t = κ^t of still running at step t (a coin is tossed after every step),
+
+    Z = Σ_k w_k V̂_k(ρ) + Σ_{t < stop} (γ^t/p_t) [◇(s_t,a_t) + γ V̂_k(s_{t+1}) − V̂_k(s_t)],        E Z = Σ_k w_k V_k(ρ)
+
+up to the cap L. The sum telescopes to the discounted total when nothing stops, so Z is unbiased whatever V̂_k is; ρ and w
+are known, so the start and the member enter through their exact mean (the start-state baseline). When V̂_k is close to V_k
+the terms are martingale differences of variance σ², and n rollouts cost n/(1−κ) simulator calls with the variance
+(σ²/n)/(1 − γ²/κ). With κ = γ^α that is σ²H²/(α(2−α)) per call; plain rollouts, which pay for every step down to the
+horizon H·log(H/τ), have σ²H²·log(H/τ)/2: three to five times as much. α = 1 would be best but leaves Z without a bound;
+α = ½ keeps it within about 2H.
+
+*Range.* With u ∈ [0, 1], V̂ ∈ [l, l+Δ] and w_t = γ^t/p_t, summation by parts gives, for a stop at any N ≤ L,
+
+    −(1−γ)l·W_N − Δ(w_0 + Σ_{0<t<N}(w_t − γw_{t−1}))  ≤  Z − Σ w_k V̂_k(ρ)  ≤  (1 − (1−γ)l)·W_N + γw_{N−1}Δ,      W_N = Σ_{t<N} w_t.
+
+*Cap.* What a run beyond L would have added has mean γ^L E[V − V̂], between −γ^L(l+Δ) and γ^L(H − l).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saddleback.certificates.values.intervals import BY_NAME as INTERVALS
+from saddleback.problem.cmdp import CMDP
+from saddleback.problem.policies import MixturePolicy
+from saddleback.problem.spaces import Actions, Array, States
+from saddleback.sampling.blocks import Executor, InOrder, in_key_order
+from saddleback.sampling.trajectories import ALPHA, CHUNK, Cast, RolloutSource, Transition, chunks_for, longest
+from saddleback.sampling.trajectories import steps_per_rollout as steps_per_rollout
+from saddleback.simulators.generative_model import GenerativeModel
+
+ValueFunction = Callable[[States], Array]
+"""V̂ of r, c_1..c_m at states, ``(n, 1+m)``, in utilities."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """V̂_k for every member, within [low, high] ``(1+m,)`` each; only the width of the intervals depends on them."""
+
+    functions: Sequence[ValueFunction]
+    low: Array
+    high: Array
+
+
+class Step(NamedTuple):
+    """One step of the rollouts that still run: their numbers, members, pairs and utilities, and their weight γ^t/p_t."""
+
+    rollouts: NDArray[np.int64]
+    members: NDArray[np.int64]
+    states: States
+    actions: Actions
+    utilities: Array
+    weight: float
+
+
+Observer = Callable[[Step], None]
+"""Sees every step, so that other sums over the same rollouts can be kept; it must not change what it sees."""
+
+
+@dataclass(frozen=True)
+class Rollouts:
+    """n values of Z ``(n, 1+m)`` with the limits they cannot leave, in utilities; ``steps`` is what they cost.
+
+    ``gains`` is the sum of Z alone, to which the baseline of any start may be added; ``tail`` is what the cap may hide.
+    """
+
+    gains: Array
+    members: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    baseline_at_starts: Array
+    baseline: Array
+    low: Array
+    high: Array
+    tail_low: Array
+    tail_high: Array
+    horizon: float
+    steps: int
+    num_members: int
+
+    @property
+    def values(self) -> Array:
+        """Z, ``(n, 1+m)``."""
+        return self.baseline + self.gains
+
+    def limits(self, delta: float, method: str) -> tuple[Array, Array]:
+        """Lower and upper limits of the values ``(1+m,)``, what the cap hides included; each pair holds at 1 − δ."""
+        z, low, high = self.values, self.low.tolist(), self.high.tolist()
+        found = np.array([INTERVALS[method](z[:, j], low[j], high[j], delta) for j in range(z.shape[1])])
+        tails = np.array([self.tail_low, self.tail_high])
+        ends = np.clip(found.T + tails, 0.0, self.horizon)
+        return ends[0], ends[1]
+
+    def widened(self, by: float) -> Rollouts:
+        """The rollouts with so much more hidden from them on either side."""
+        return replace(self, tail_low=self.tail_low - by, tail_high=self.tail_high + by)
+
+    def from_start(self, start: int) -> Rollouts:
+        """The rollouts that began in one start state, as values from there."""
+        mine = self.starts == start
+        shift = self.baseline_at_starts[start] - self.baseline
+        return replace(
+            self,
+            gains=self.gains[mine],
+            members=self.members[mine],
+            starts=self.starts[mine],
+            baseline=self.baseline_at_starts[start],
+            low=self.low + shift,
+            high=self.high + shift,
+        )
+
+
+def roll_out(
+    problem: CMDP,
+    model: GenerativeModel,
+    mixture: MixturePolicy,
+    baseline: Baseline,
+    num_rollouts: int,
+    *,
+    seed: int,
+    stream: int,
+    group: int = 0,
+    observers: Sequence[Observer] = (),
+    executor: Executor | None = None,
+) -> Rollouts:
+    """``num_rollouts`` independent rollouts, in chunks of their own random streams; so has every ``group``.
+
+    ``observers`` see every step of every chunk; they change nothing. ``executor`` draws the tapes (None: here).
+    """
+    m, source = problem.num_constraints, RolloutSource(model, problem, mixture, seed)
+    gains = np.empty((num_rollouts, 1 + m))
+    members, starts = np.empty((2, num_rollouts), dtype=np.int64)
+    steps = 0
+    drawn = (executor or InOrder()).run(source.draw, chunks_for(stream, group, num_rollouts))
+    for chunk, tape in in_key_order(drawn):
+        part = slice(chunk.block * CHUNK, chunk.block * CHUNK + chunk.size)
+        cast, transitions = source.play(chunk, tape)
+        members[part], starts[part] = cast
+        gains[part] = _gains(problem, baseline, cast, transitions, observers, part.start)
+        steps += len(tape.next_states)
+    at_starts = np.array([f(problem.start.states) for f in baseline.functions])  # (k, starts, 1+m)
+    mixed = np.einsum("k,ksj->sj", mixture.weights, at_starts)
+    centre = problem.start.weights @ mixed
+    low, high = range_of(problem.gamma, baseline)
+    left = problem.gamma ** longest(problem.gamma)
+    tails = -left * baseline.high, left * (problem.horizon - baseline.low)
+    return Rollouts(
+        gains,
+        members,
+        starts,
+        mixed,
+        centre,
+        centre + low,
+        centre + high,
+        *tails,
+        problem.horizon,
+        steps,
+        len(mixture.weights),
+    )
+
+
+def _gains(
+    problem: CMDP,
+    baseline: Baseline,
+    cast: Cast,
+    transitions: Iterator[Transition],
+    observers: Sequence[Observer],
+    first: int,
+) -> Array:
+    """The sums of Z over one chunk of rollouts, the first of which has the number ``first``."""
+    gamma, seen = problem.gamma, problem.observed
+    total = np.zeros((len(cast.members), 1 + problem.num_constraints))
+    V = _by_member(baseline.functions, cast.members, problem.start.states[cast.starts], total.shape[1])
+    at = np.arange(len(cast.members))
+    for step in transitions:
+        member = cast.members[step.running]
+        V = V[np.searchsorted(at, step.running)]  # those of ``at`` that still run
+        u = problem.utilities(step.states, step.actions)
+        if step.drawn.signals is not None:
+            u[:, seen] = problem.utilities_of(step.drawn.signals)[:, seen]
+        for observe in observers:
+            observe(Step(first + step.running, member, step.states, step.actions, u, step.weight))
+        following = _by_member(baseline.functions, member, step.drawn.next_states, total.shape[1])
+        total[step.running] += step.weight * (u + gamma * following - V)
+        V, at = following, step.running
+    return total
+
+
+def _by_member(functions: Sequence[ValueFunction], member: NDArray[np.int64], states: States, columns: int) -> Array:
+    if len(functions) == 1:
+        return functions[0](states)
+    out = np.empty((len(states), columns))
+    for k, function in enumerate(functions):
+        mine = member == k
+        if np.any(mine):
+            out[mine] = function(states[mine])
+    return out
+
+
+def range_of(gamma: float, baseline: Baseline) -> tuple[Array, Array]:
+    """The least and the largest sum of Z."""
+    L, kappa = longest(gamma), gamma**ALPHA
+    w = (gamma / kappa) ** np.arange(L) if gamma > 0 else np.ones(1)
+    W = np.cumsum(w)[:, None]  # W_N for N = 1..L
+    falls = np.concatenate([[w[0]], w[1:] - gamma * w[:-1]])
+    low, span = baseline.low, baseline.high - baseline.low
+    least = (-(1 - gamma) * low * W - span * np.cumsum(falls)[:, None]).min(axis=0)
+    most = ((1 - (1 - gamma) * low) * W + gamma * w[:, None] * span).max(axis=0)
+    return least, most

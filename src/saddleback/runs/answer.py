@@ -1,0 +1,162 @@
+"""§3, what a run returns: the mixture, its values in the user's units, and an honest status.
+
+Inside, everything is in the paper's units; this is the one place where values and multipliers are turned back into the
+user's. A run that did not reach what was asked says so in its verdict; it never returns silently, and
+never a number beside a failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from saddleback.certificates.certificate import Certificate
+from saddleback.method.framework import Outcome
+from saddleback.problem.cmdp import CMDP
+from saddleback.problem.policies import MixturePolicy, TabularPolicy
+from saddleback.problem.remarks import Remark
+from saddleback.problem.spaces import Array
+from saddleback.runs.verdict import Status, Verdict
+from saddleback.runs.words import sentence
+
+Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | None"
+"""What JSON can hold."""
+
+
+@dataclass(frozen=True)
+class ConstraintReport:
+    """One constraint of the answer, in the user's units; ``slack`` is positive when the constraint holds."""
+
+    name: str
+    value: float
+    threshold: float
+    sense: str
+    slack: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class MemberReport:
+    """One member of the mixture: its weight and what it does on its own."""
+
+    weight: float
+    value: float
+    constraints: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The dual's path, in the user's units: multipliers ``(K, m)`` and estimated values ``(K, 1+m)``."""
+
+    multipliers: Array
+    values: Array
+
+    @classmethod
+    def of(cls, problem: CMDP, outcome: Outcome) -> Trace:
+        """From the steps of a run."""
+        multipliers = np.array([s.multipliers for s in outcome.steps])
+        values = np.array([s.values for s in outcome.steps])
+        return cls(problem.multipliers_of(multipliers), problem.values_of(values))
+
+
+@dataclass(frozen=True)
+class Stationary:
+    """One stationary policy in the mixture's place, with values of its own and a label that says how it was made."""
+
+    policy: TabularPolicy
+    values: Array
+    label: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A policy with what is known about it. ``mixture``, ``value`` and the rest are None where there is no answer.
+
+    ``gap`` is what the dual left open between the mixture and its own upper bound, in the user's reward; what is proved
+    is in ``certificate``. ``samples`` counts all simulator calls, the certificate's included. ``settings`` is the record of
+    what was chosen and what came of it, ready for JSON.
+    """
+
+    verdict: Verdict
+    problem: CMDP
+    samples: int
+    mixture: MixturePolicy | None = None
+    value: float | None = None
+    constraints: tuple[ConstraintReport, ...] = ()
+    multipliers: tuple[float, ...] = ()
+    members: tuple[MemberReport, ...] = ()
+    max_slack: float | None = None
+    gap: float | None = None
+    trace: Trace | None = None
+    stationary: Stationary | None = None
+    remarks: tuple[Remark, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    certificate: Certificate | None = None
+
+    @property
+    def status(self) -> Status:
+        """How the run ended."""
+        return self.verdict.status
+
+    @property
+    def message(self) -> str:
+        """The verdict in a sentence, without a full stop."""
+        return sentence(self.verdict)
+
+    def to_json(self) -> dict[str, Plain]:
+        """One JSON-ready object; the keys are the command line's contract."""
+        out: dict[str, Plain] = {
+            "status": self.status.value,
+            "reason": self.verdict.reason.value,
+            "message": self.message,
+            "value": self.value,
+            "constraints": [{k: v for k, v in vars(c).items() if v is not None} for c in self.constraints],
+            "multipliers": list(self.multipliers),
+            "samples": self.samples,
+            "policy": [
+                {"weight": m.weight, "value": m.value, "constraints": list(m.constraints)} for m in self.members
+            ],
+            "remarks": [remark.text for remark in self.remarks],
+            "settings": dict(self.settings),
+            "certificate": None if self.certificate is None else self.certificate.to_json(),
+        }
+        if self.gap is not None:
+            out["gap"] = self.gap
+        if self.max_slack is not None:
+            out["max_slack"] = self.max_slack
+        if self.stationary is not None:
+            value, *constraints = map(float, self.stationary.values)
+            out["stationary"] = {"value": value, "constraints": list(constraints), "label": self.stationary.label}
+        return out
+
+
+def constraint_reports(
+    problem: CMDP, unit_values: Array, low: Array | None = None, high: Array | None = None
+) -> tuple[ConstraintReport, ...]:
+    """Rows of the answer from values ``(1+m,)`` in the paper's units; ``low`` and ``high`` likewise."""
+    values, thresholds = problem.values_of(unit_values), problem.user_thresholds()
+    rows = []
+    for i, c in enumerate(problem.constraints):
+        value, threshold = float(values[1 + i]), float(thresholds[i])
+        slack = value - threshold if c.sense == ">=" else threshold - value
+        if abs(slack) <= 1e-8 * problem.horizon * abs(problem.scale[1 + i]):
+            slack = 0.0  # met exactly, up to rounding
+        limits: tuple[float | None, float | None] = (None, None)
+        if low is not None and high is not None:
+            ends = sorted(float(problem.values_of(x)[1 + i]) for x in (low, high))
+            limits = (ends[0], ends[1])
+        rows.append(ConstraintReport(c.name, value, threshold, c.sense, slack, *limits))
+    return tuple(rows)
+
+
+def member_reports(problem: CMDP, outcome: Outcome) -> tuple[MemberReport, ...]:
+    """Every member's own values, heaviest first in the order of the mixture."""
+    values = problem.values_of(outcome.member_values)
+    return tuple(
+        MemberReport(float(w), float(v[0]), tuple(map(float, v[1:])))
+        for w, v in zip(outcome.mixture.weights, values, strict=True)
+    )

@@ -1,0 +1,64 @@
+"""Numbers as people read them, in every table, figure and sentence: nine characters at most where they stand in a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+_LONGEST = 9
+_TIMES = ((86400 * 365.25, "years"), (86400, "days"), (3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms"))
+_SIZES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"))
+
+
+def number(x: float | None) -> str:
+    """Four significant digits, fewer where that would be long, or a dash where there is no number."""
+    if x is None or math.isnan(x):
+        return "–"
+    return next(text for form in (".4g", ".2e", ".1e") if len(text := format(x, form)) <= _LONGEST)
+
+
+def between(limits: Sequence[float | None] | None) -> str:
+    """Two limits as words, or a dash."""
+    return "–" if limits is None else f"{number(limits[0])} to {number(limits[1])}"
+
+
+def at_most(limit: float | None) -> str:
+    """An upper bound as words, or that there is none."""
+    return "no bound" if limit is None else f"at most {number(limit)}"
+
+
+def confidence(share: float) -> str:
+    """A confidence in percent, with every digit that was asked for."""
+    return f"{100 * share:g} %"
+
+
+def percent(share: float) -> str:
+    """A share in percent, with three digits at most, that is not broken over lines."""
+    return f"{100 * share:.3g}\u00a0%"
+
+
+def symbol(sense: str) -> str:
+    """≥ or ≤."""
+    return "≥" if sense == ">=" else "≤"
+
+
+def roughly(count: int) -> str:
+    """Two digits of a count."""
+    rounded = float(f"{count:.1e}")
+    return f"{rounded:,.0f}" if rounded < 1e9 else f"{rounded:.1e}"
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit that suits it."""
+    for unit, name in _TIMES:
+        if seconds >= unit:
+            return f"{number(seconds / unit)} {name}"
+    return f"{number(seconds * 1e6)} µs"
+
+
+def size(count: float) -> str:
+    """Bytes in the unit that suits them."""
+    for unit, name in _SIZES:
+        if count >= unit:
+            return f"{number(count / unit)} {name}"
+    return f"{number(count / 1e3)} kB"

@@ -1,0 +1,309 @@
+"""What is asked of a solve: a dozen words everybody needs, and one :class:`Method` for those who choose parts.
+
+Both are frozen and validated once, here. The run folder stores them, `resume` reads them and the command line fills them:
+a new option is a field of one of the two, and nothing else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from saddleback.designs import BY_NAME as DESIGNS
+from saddleback.designs.design import Designer
+from saddleback.errors import InputError, require
+from saddleback.method.duals import BY_NAME as DUALS
+from saddleback.method.evaluators import BY_NAME as EVALUATORS
+from saddleback.method.oracles import DualKind, Evaluator, InteractiveEvaluator, InteractiveSolver, Solver
+from saddleback.method.solvers import BY_NAME as SOLVERS
+
+Feasibility = Literal["relaxed", "strict"]
+Mode = Literal["default", "literal"]
+Allocation = Literal["equal", "design"]
+Option: TypeAlias = bool | int | float | str | None
+
+USUAL_SAMPLES = 1_000_000
+MOST_SAMPLES = 100_000_000
+_KINDS: dict[str, Mapping[str, Any]] = {
+    "solver": SOLVERS,
+    "evaluator": EVALUATORS,
+    "design": DESIGNS,
+    "dual": DUALS,
+}
+
+
+class Part(NamedTuple):
+    """A part of the method by name, with options of its own: ``Part("projected-descent", {"iterations": 200})``."""
+
+    name: str
+    options: Mapping[str, Option] = {}
+
+    def make(self, kind: str) -> Any:
+        """What the name stands for, with its options: the part itself, or for duals the class that configures itself."""
+        by_name = _KINDS[kind]
+        if self.name not in by_name:
+            known = ", ".join(sorted(by_name))
+            raise InputError(kind, f"must be one of {known}", repr(self.name), "choose one of them")
+        try:
+            return by_name[self.name](**self.options)
+        except TypeError as error:
+            raise InputError(
+                f"{kind} options", f"must be options of {self.name}", dict(self.options), str(error)
+            ) from None
+
+
+@dataclass(frozen=True)
+class Method:
+    """Which parts a solve is made of; None means the usual one for the mode and the problem.
+
+    mode          "default", or "literal": the paper's algorithm as it stands
+    solver        a name, a :class:`Part`, or an object with ``solve`` (docs/black_box.md)
+    evaluator     likewise, with ``evaluate`` and ``interval``
+    design        likewise, with ``design``
+    dual          a name, a :class:`Part`, or a class with ``configure``
+    certificate   simulator calls that prove the answer; None: half of all, 0: no certificate
+    buffers       2: solver and evaluator have samples of their own; 1: they share them, a heuristic
+    batch_size    M, the samples of a pair in each inner iteration
+    resolution    of the grid of rewards that an a-priori guarantee needs; 0: no grid, None: 1000 in literal mode, else none
+    allocation    "equal", or "design": samples follow the design's weights
+    error         f, the oracles' error, set by hand, in utilities
+    target        b', one number a constraint, in utilities
+    """
+
+    mode: Mode = "default"
+    solver: str | Part | Solver | InteractiveSolver | None = None
+    evaluator: str | Part | Evaluator | InteractiveEvaluator | None = None
+    design: str | Part | Designer | None = None
+    dual: str | Part | DualKind | None = None
+    certificate: int | None = None
+    buffers: int = 2
+    batch_size: int | None = None
+    resolution: int | None = None
+    allocation: Allocation | None = None
+    error: float | None = None
+    target: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        _one_of("mode", self.mode, ("default", "literal"))
+        _one_of("allocation", self.allocation, (None, "equal", "design"))
+        _one_of("buffers", self.buffers, (1, 2))
+        _whole("certificate", self.certificate, 0, "0 means no certificate")
+        _whole("batch_size", self.batch_size, 1, "use 4")
+        _whole("resolution", self.resolution, 0, "0 means no grid")
+        require(
+            self.error is None or self.error >= 0, "error", "must not be negative", self.error, "give the oracles' f"
+        )
+        for kind in _KINDS:
+            given = getattr(self, kind)
+            if isinstance(given, str | Part):
+                _known(kind, given)
+        if self.target is not None:
+            object.__setattr__(self, "target", tuple(float(x) for x in self.target))
+
+    @classmethod
+    def paper(cls, *, iterations: int = 1000, **choices: Any) -> Method:
+        """The paper's algorithm: LS-MDVI and LS-PE from zero, Frank-Wolfe, K projected dual steps, a grid of rewards."""
+        return cls(mode="literal", dual=Part("projected-descent", {"iterations": iterations}), **choices)
+
+    @property
+    def grid(self) -> int | None:
+        """The resolution of the rewards' grid, None for no grid."""
+        if self.resolution is None:
+            return 1000 if self.mode == "literal" else None
+        return self.resolution or None
+
+    @property
+    def dual_part(self) -> tuple[str, DualKind, Mapping[str, Option]]:
+        """The dual's name, its class and its options."""
+        given = self.dual or ("projected-descent" if self.mode == "literal" else "column-generation")
+        if isinstance(given, str):
+            given = Part(given)
+        if isinstance(given, Part):
+            return given.name, DUALS[given.name], given.options
+        return getattr(given, "__name__", type(given).__name__), given, {}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is asked of a solve.
+
+    samples       all simulator calls, the certificate's included
+    epsilon       instead of samples: draw until this accuracy of the discounted reward is proved
+    max_samples   with epsilon: give up after this many
+    feasibility   "relaxed" or "strict"
+    delta         one minus the confidence of everything that is proved together
+    seed          the same seed gives the same samples
+    method        which parts
+    """
+
+    samples: int | None = None
+    epsilon: float | None = None
+    max_samples: int | None = None
+    feasibility: Feasibility = "relaxed"
+    delta: float = 0.05
+    seed: int = 0
+    method: Method = field(default_factory=Method)
+
+    def __post_init__(self) -> None:
+        for name in ("samples", "max_samples", "seed"):
+            object.__setattr__(self, name, _as_whole(name, getattr(self, name)))
+        _one_of("feasibility", self.feasibility, ("relaxed", "strict"))
+        require(isinstance(self.method, Method), "method", "must be a Method", repr(self.method), "use Method(...)")
+        require(
+            isinstance(self.delta, Real) and 1e-100 <= self.delta < 1,
+            "delta",
+            "must lie in [1e-100, 1)",
+            self.delta,
+            "0.05 means 95 % confidence",
+        )
+        _whole("seed", self.seed, 0, "use 0, 1, 2 …")
+        _whole("samples", self.samples, 1, "give a number of simulator calls")
+        if self.epsilon is None:
+            require(self.max_samples is None, "max_samples", "must go with epsilon", self.max_samples, "use samples")
+            return
+        good = isinstance(self.epsilon, Real) and self.epsilon > 0 and math.isfinite(self.epsilon)
+        require(good, "epsilon", "must be positive", self.epsilon, "give the accuracy wanted of the discounted total")
+        _whole("max_samples", self.max_samples, 2, "use 10000000")
+        self._check_accuracy_method()
+
+    def _check_accuracy_method(self) -> None:
+        """A solve to an accuracy takes its own decisions about the rest."""
+        m = self.method
+        given = {
+            "samples": self.samples,
+            "certificate": m.certificate,
+            "error": m.error,
+            "target": m.target,
+            "batch_size": m.batch_size,
+            "resolution": m.resolution,
+        }
+        for name, value in given.items():
+            require(value is None, name, "must not be given with epsilon", value, "leave one of the two out")
+        usual = m.mode == "default" and m.dual_part[0] == "column-generation" and m.buffers == 2
+        require(
+            usual,
+            "mode, dual, buffers",
+            "must be the usual ones with epsilon",
+            (m.mode, m.dual_part[0], m.buffers),
+            "give a number of samples instead",
+        )
+
+    @property
+    def confidence(self) -> float:
+        """1 − δ."""
+        return 1.0 - self.delta
+
+    def split(self, stored: bool = False) -> tuple[int, int]:
+        """The simulator calls of the solve and of the certificate; a solve from ``stored`` samples draws none itself."""
+        total, proof = self.samples, self.method.certificate
+        if stored:
+            proof = proof if proof is not None else USUAL_SAMPLES // 2 if total is None else total
+            return 0, proof
+        total = USUAL_SAMPLES if total is None else total
+        proof = total // 2 if proof is None else proof
+        require(
+            proof < total,
+            "certificate",
+            f"must be less than samples, {total}, which counts its calls too",
+            proof,
+            "raise samples, or leave the certificate out with certificate=0",
+        )
+        return total - proof, proof
+
+    def record(self) -> dict[str, Any]:
+        """What a run folder keeps: the parts by name, for `resume` to ask the very same again."""
+        m = self.method
+        parts: dict[str, Any] = {
+            "feasibility": self.feasibility,
+            "mode": m.mode,
+            "delta": self.delta,
+            "seed": self.seed,
+        }
+        for kind in ("dual", "solver", "evaluator", "design"):
+            parts[kind] = _name_of(kind, getattr(m, kind))
+        parts |= {"buffers": m.buffers, "allocation": m.allocation}
+        if self.epsilon is None:
+            parts |= {
+                "iterations": dict(m.dual_part[2]).get("iterations", 1000),
+                "error": m.error,
+                "batch_size": m.batch_size,
+                "resolution": -1 if m.resolution is None else m.resolution or None,
+            }
+            solve, proof = self.split()
+            return {"budget": {"samples": solve, "certificate": proof}, "parts": parts}
+        most = MOST_SAMPLES if self.max_samples is None else self.max_samples
+        return {"budget": {"epsilon": self.epsilon, "max_samples": most}, "parts": parts}
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Mapping[str, Any]]) -> Settings:
+        """The settings that a run folder keeps, those of stored samples included; see :meth:`record`."""
+        budget, parts = record["budget"], record["parts"]
+        resolution = parts.get("resolution", -1)
+        dual: str | Part | None = parts["dual"]
+        descent = dual == "projected-descent" or (dual is None and parts["mode"] == "literal")
+        if descent:
+            dual = Part("projected-descent", {"iterations": parts.get("iterations", 1000)})
+        method = Method(
+            mode=parts["mode"],
+            solver=parts["solver"],
+            evaluator=parts["evaluator"],
+            design=parts["design"],
+            dual=dual,
+            certificate=budget.get("certificate"),
+            buffers=parts["buffers"],
+            batch_size=parts.get("batch_size"),
+            resolution=None if resolution == -1 else resolution or 0,
+            allocation=parts["allocation"],
+            error=parts.get("error"),
+        )
+        shared = {"feasibility": parts["feasibility"], "delta": parts["delta"], "seed": parts["seed"], "method": method}
+        if "epsilon" in budget:
+            return cls(epsilon=budget["epsilon"], max_samples=budget["max_samples"], **shared)
+        if "samples" in budget:
+            return cls(samples=budget["samples"] + budget["certificate"], **shared)
+        return cls(samples=max(1, budget["certificate"]), **shared)
+
+    def with_target(self, target: Sequence[float]) -> Settings:
+        """The same with b' fixed."""
+        return dataclasses.replace(self, method=dataclasses.replace(self.method, target=tuple(target)))
+
+
+def _known(kind: str, given: str | Part) -> None:
+    name = given if isinstance(given, str) else given.name
+    if name not in _KINDS[kind]:
+        known = ", ".join(sorted(_KINDS[kind]))
+        raise InputError(kind, f"must be one of {known}", repr(name), "choose one of them")
+
+
+def _name_of(kind: str, given: Any) -> str | None:
+    if given is None or isinstance(given, str):
+        return given
+    if isinstance(given, Part) and (kind == "dual" or not given.options):
+        return given.name
+    raise InputError(kind, "must be given by name where the run is kept", given, "leave out, or register the part")
+
+
+def _one_of(name: str, value: object, choices: Sequence[object]) -> None:
+    if value not in choices or isinstance(value, bool):
+        shown = " or ".join(str(c) for c in choices if c is not None)
+        raise InputError(name, f"must be {shown}", repr(value), "pick one of them")
+
+
+def _as_whole(name: str, value: Any) -> Any:
+    """1e6 is a whole number too."""
+    if isinstance(value, Real) and not isinstance(value, (bool, Integral)) and float(value).is_integer():
+        return int(float(value))
+    return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
+
+
+def _whole(name: str, value: object, least: int, remedy: str) -> None:
+    if value is None:
+        return
+    rule = "must not be negative" if least == 0 else f"must be at least {least}"
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise InputError(name, "must be a whole number", repr(value), remedy)
+    require(int(value) >= least, name, rule, value, remedy)

@@ -1,0 +1,96 @@
+"""How a run ended, as data: a status, the reason for it, and the facts that its words need.
+
+A status never says more than its reason. The words are attached once, in :mod:`saddleback.runs.words`; nobody reads them
+back to learn what happened.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Status(Enum):
+    """How a run ended; each has an exit code on the command line."""
+
+    SOLVED = "solved"
+    INFEASIBLE = "infeasible"
+    UNDECIDED = "undecided"
+    BUDGET_EXHAUSTED = "budget-exhausted"
+    REFUTED = "refuted"
+
+    @property
+    def exit_code(self) -> int:
+        """0 answered as asked, 3 infeasible, 4 undecided or out of budget, 6 refuted by its own certificate."""
+        return {"solved": 0, "infeasible": 3, "refuted": 6}.get(self.value, 4)
+
+
+class Reason(Enum):
+    """Why a run ended as it did."""
+
+    HOLDS_BY_ESTIMATES = "holds-by-estimates"
+    HOLDS_UP_TO_RELAXATION = "holds-up-to-relaxation"
+    HOLDS_UP_TO_ACCURACY = "holds-up-to-accuracy"
+    HOLDS_BY_LIMITS = "holds-by-limits"
+    HOLDS_PROVED = "holds-proved"
+    ACCURACY_PROVED = "accuracy-proved"
+    ACCURACY_UNMET = "accuracy-unmet"
+    FEATURES_CANNOT_TELL = "features-cannot-tell"
+    FEASIBILITY_OPEN = "feasibility-open"
+    MULTIPLIER_AT_CAP = "multiplier-at-cap"
+    STRICT_NOT_SHOWN = "strict-not-shown"
+    STRICT_NOT_PROVED = "strict-not-proved"
+    NO_FEASIBLE_MIXTURE = "no-feasible-mixture"
+    DUAL_GAP_OPEN = "dual-gap-open"
+    STILL_MISSED = "still-missed"
+    CALLS_SPENT = "calls-spent"
+    OUT_OF_REACH = "out-of-reach"
+    NO_POLICY = "no-policy"
+    REFUTED = "refuted"
+
+
+class Proof(Enum):
+    """What a statement about all policies rests on."""
+
+    MEASURED = "measured"
+    PROVED = "proved"
+    IF_LINEAR = "if-linear"
+    IF_LINEAR_ON_CANDIDATES = "if-linear-on-candidates"
+
+
+@dataclass(frozen=True)
+class Shortfall:
+    """One constraint of a problem that cannot be met, in the user's units."""
+
+    name: str
+    sense: str
+    threshold: float
+    best: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A status with its reason; the other fields are facts, filled where the reason needs them.
+
+    ``constraint`` names the one that decided, ``needed`` is the number of samples that should settle the question (None: no
+    affordable one), ``promised`` says whether there was a guarantee before the run (None: it no longer matters), ``limit``
+    what ran out ("samples" or "memory") and ``allowed`` how much of it there was.
+    """
+
+    status: Status
+    reason: Reason
+    constraint: str | None = None
+    needed: float | None = None
+    cap: float | None = None
+    iterations: int | None = None
+    epsilon: float | None = None
+    confidence: float | None = None
+    proved_error: float | None = None
+    strict: bool = False
+    limit: str | None = None
+    allowed: str | None = None
+    proof: Proof = Proof.MEASURED
+    shortfalls: tuple[Shortfall, ...] = ()
+    missed_by: tuple[float, float] | None = None
+    detail: str | None = None
+    promised: bool | None = None
