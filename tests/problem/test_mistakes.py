@@ -241,22 +241,6 @@ OF_SOLVE: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
-# Those of OF_SOLVE that `solve` does not answer yet; whoever makes it answer takes the name off this list.
-NOT_YET = {
-    "samples as text",
-    "half a sample",
-    "epsilon as text",
-    "half a seed",
-    "a seed as text",
-    "a misspelt keyword",
-    "a simulator that is none",
-    "a problem that is none",
-    "another problem's simulator",
-    "callbacks that are none",
-    "an executor that is none",
-}
-
-
 def expect_four_parts(mistake: Callable[[], Any], says: str) -> None:
     with pytest.raises((InputError, SimulatorError)) as caught:
         mistake()
@@ -275,9 +259,7 @@ def test_mistakes_in_problems_and_simulators(name: str) -> None:
     expect_four_parts(*OF_PROBLEMS[name])
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.xfail(strict=True) if n in NOT_YET else ()) for n in OF_SOLVE]
-)
+@pytest.mark.parametrize("name", OF_SOLVE)
 def test_mistakes_in_what_is_asked_of_solve(name: str) -> None:
     expect_four_parts(*OF_SOLVE[name])
 
