@@ -82,7 +82,7 @@ def test_a_factor_is_a_number_a_range_or_a_list_of_names() -> None:
 def test_a_space_shows_its_names_where_reports_look_for_them() -> None:
     problem = machine(states=["a", "b", "c", "d", "e"], start="b")
     assert problem.state_names is not None and list(problem.state_names) == list("abcde")
-    assert problem.state_names[1:3] == ["b", "c"] and problem.state_names[-1] == "e"
+    assert FiniteStates(10**6).names() is None, "too many to list"
     assert machine().state_names is None
     assert machine(state_names=list("vwxyz")).state_names == list("vwxyz")
 

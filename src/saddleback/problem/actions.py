@@ -242,12 +242,24 @@ class RestrictedFeatures:
         return np.asarray(self.stand_ins[states, best])
 
 
-def restricted_features(features: Features | None, stand_ins: NDArray[np.int64] | None) -> Features | None:
-    """The map with stand-ins, made by the map itself (``restricted``) where it knows how."""
-    if features is None or stand_ins is None or isinstance(features, RestrictedFeatures):
-        return features
-    own = getattr(features, "restricted", None)
-    return RestrictedFeatures(features, stand_ins) if own is None else own(stand_ins)
+def read_features(given: Any, num_actions: int, stand_ins: NDArray[np.int64] | None) -> Features | None:
+    """A feature map that covers the actions, with stand-ins, made by the map itself (``restricted``) where it knows how."""
+    if given is None:
+        return None
+    if not isinstance(given, Features):
+        remedy = "wrap it, as in FeatureFunction(function, dim, num_actions) or FeatureMatrix(phi)"
+        raise InputError("features", "must be a feature map", f"{type(given).__name__}", remedy)
+    require(
+        given.num_actions == num_actions,
+        "features",
+        f"must cover the problem's {num_actions} actions",
+        given.num_actions,
+        "make the feature map and the problem agree",
+    )
+    if stand_ins is None or isinstance(given, RestrictedFeatures):
+        return given
+    own = getattr(given, "restricted", None)
+    return RestrictedFeatures(given, stand_ins) if own is None else own(stand_ins)
 
 
 def permitted_policy(policy: Policy, stand_ins: NDArray[np.int64] | None) -> Policy:
@@ -264,3 +276,15 @@ def permitted_policy(policy: Policy, stand_ins: NDArray[np.int64] | None) -> Pol
     moved = np.zeros((S, A))
     np.add.at(moved, (np.repeat(every, A), stand_ins.ravel()), table.table.ravel())
     return TabularPolicy.stochastic(moved)
+
+
+def described_policy(policy: Policy, space: StateSpace, names: tuple[str, ...] | None) -> dict[Any, Any]:
+    """A policy of a finite problem in the user's words: {state: action}, or {state: {action: probability}}."""
+    if not isinstance(space, FiniteStates):
+        raise InputError("policy", "must be of a finite problem to be listed", space, "ask policy.act(states, rng)")
+    words = range(policy.num_actions) if names is None else names
+    chosen = [
+        {words[a]: float(row[a]) for a in np.flatnonzero(row)} for row in policy.probabilities(np.arange(space.num))
+    ]
+    single = [next(iter(row)) if len(row) == 1 else row for row in chosen]
+    return dict(zip(space.own(np.arange(space.num)), single, strict=True))

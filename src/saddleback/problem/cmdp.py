@@ -26,13 +26,14 @@ from saddleback.errors import InputError, checked_arguments, require
 from saddleback.problem.actions import (
     Mask,
     action_index,
+    described_policy,
     permitted_policy,
     read_actions,
     read_allowed,
-    restricted_features,
+    read_features,
     stand_ins_of,
 )
-from saddleback.problem.named_states import StateLabels, state_space
+from saddleback.problem.named_states import state_space
 from saddleback.problem.policies import Policy
 from saddleback.problem.signals import Constraint as Constraint
 from saddleback.problem.signals import Sense as Sense
@@ -121,7 +122,7 @@ class CMDP:
         _check_words(name, minimise, state_names, space)
         listed = read_constraints(constraints)
         if state_names is None and isinstance(space, FiniteStates) and space.named:
-            state_names = StateLabels(space)
+            state_names = space.names()
         known: dict[str, Any] = {
             "gamma": gamma,
             "start": read_start(start, space),
@@ -129,7 +130,7 @@ class CMDP:
             "states": space,
             "reward": reward,
             "constraints": listed,
-            "features": restricted_features(_checked_features(features, number), stand_ins),
+            "features": read_features(features, number, stand_ins),
             "reward_range": reward_range,
             "candidates": candidates,
             "name": name,
@@ -265,17 +266,9 @@ class CMDP:
     def described(self, policy: Policy) -> dict[Any, Any]:
         """A policy in the user's words: {state: action}, or {state: {action: probability}} where it is random.
 
-        Finite problems only. Actions are their names, or numbers where they have none.
+        Finite problems only. Actions without a name are numbers.
         """
-        if not isinstance(self.states, FiniteStates):
-            raise InputError(
-                "policy", "must be of a finite problem to be listed", self.states, "ask policy.act(states)"
-            )
-        words = range(self.num_actions) if self.actions is None else self.actions
-        rows = self.permitted(policy).probabilities(np.arange(self.states.num))
-        chosen = [{words[a]: float(row[a]) for a in np.flatnonzero(row)} for row in rows]
-        single = [next(iter(row)) if len(row) == 1 else row for row in chosen]
-        return dict(zip(self.states.own(np.arange(self.states.num)), single, strict=True))
+        return described_policy(self.permitted(policy), self.states, self.actions)
 
     # ---- pairs -----------------------------------------------------------------------------------------------------
 
@@ -323,19 +316,3 @@ def _check_words(name: Any, minimise: Any, state_names: Any, space: StateSpace) 
         require(listed, "state_names", rule, f"{state_names!r:.80}", remedy)
         fits = isinstance(space, FiniteStates) and len(state_names) == space.num
         require(fits, "state_names", rule, f"{len(state_names)} names", remedy)
-
-
-def _checked_features(features: Any, num_actions: int) -> Features | None:
-    if features is None:
-        return None
-    if not isinstance(features, Features):
-        remedy = "wrap it, as in FeatureFunction(function, dim, num_actions) or FeatureMatrix(phi)"
-        raise InputError("features", "must be a feature map", f"{type(features).__name__}", remedy)
-    require(
-        features.num_actions == num_actions,
-        "features",
-        f"must cover the problem's {num_actions} actions",
-        features.num_actions,
-        "make the feature map and the problem agree",
-    )
-    return features

@@ -175,21 +175,3 @@ def _plain(state: Any) -> Any:
     if isinstance(state, np.generic):
         return state.item()
     return tuple(map(_plain, state)) if isinstance(state, (list, tuple)) else state
-
-
-class StateLabels(Sequence[str]):
-    """The states of a space as text for people, made when they are asked for."""
-
-    def __init__(self, space: FiniteStates):
-        self.space = space
-
-    def __len__(self) -> int:
-        return self.space.num
-
-    def __getitem__(self, i: Any) -> Any:
-        if isinstance(i, slice):
-            return [str(s) for s in self.space.own(np.arange(self.space.num)[i])]
-        place = operator.index(i)
-        if not -self.space.num <= place < self.space.num:
-            raise IndexError(i)
-        return str(self.space.own([place % self.space.num])[0])

@@ -23,9 +23,7 @@ from saddleback.problem.spaces import (
     FiniteStates,
     States,
     StateSpace,
-    as_float64,
     own_states,
-    refuse_float32,
 )
 
 SignalFunction = Callable[[States, Actions], Array]
@@ -266,6 +264,29 @@ def _array(name: str, given: Any, space: StateSpace, num_actions: int) -> Array:
         return np.repeat(values[:, None], num_actions, axis=1)
     require(values.shape == expected, name, f"must have shape {expected}", values.shape, "give one value a pair")
     return values
+
+
+def refuse_float32(name: str, x: NDArray[Any]) -> None:
+    """Whole numbers, truth values and float64 pass."""
+    require(
+        x.dtype.kind in "iub" or x.dtype == np.float64,
+        name,
+        "must be float64 (sums over thousands of iterations lose float32's digits)",
+        str(x.dtype),
+        "convert it with .astype(numpy.float64) where it is made",
+    )
+
+
+def as_float64(name: str, given: Any) -> Array:
+    """An array of float64; ragged lists, text and numbers that lost digits before are refused."""
+    try:
+        x = np.asarray(given)
+    except ValueError:
+        raise InputError(name, "must have rows of one length", "rows of several", "make all rows alike") from None
+    if x.dtype.kind in "OUSMmV" or x.dtype.kind == "c":
+        raise InputError(name, "must be an array of numbers", f"{type(given).__name__} {x.dtype}", "give numbers only")
+    refuse_float32(name, x)
+    return x.astype(np.float64)
 
 
 def _stacked(name: str, values: list[Any]) -> Any:

@@ -22,6 +22,7 @@ Actions = NDArray[np.int64]
 
 
 _SHOWN = 6  # states in a message
+_LISTED = 100_000  # states whose names are listed for reports
 
 
 @runtime_checkable
@@ -76,8 +77,7 @@ class FiniteStates:
     num: int
 
     def __post_init__(self) -> None:
-        remedy = "give the number of states"
-        object.__setattr__(self, "num", whole_number("states", self.num, 1, remedy))
+        object.__setattr__(self, "num", whole_number("states", self.num, 1, "give the number of states"))
 
     @property
     def named(self) -> bool:
@@ -101,6 +101,10 @@ class FiniteStates:
     def name(self, i: int) -> str:
         """The same, as text."""
         return str(self.state(i))
+
+    def names(self) -> list[str] | None:
+        """All of them, for reports; None where they are too many to list."""
+        return None if self.num > _LISTED else [str(s) for s in self.own(np.arange(self.num))]
 
     def outside(self, states: States) -> NDArray[np.bool_]:
         """Which of ``states`` do not belong to the space, ``(n,)``."""
@@ -167,29 +171,6 @@ StateSpace = FiniteStates | BoxStates
 def own_states(space: StateSpace, states: NDArray[Any]) -> list[Any]:
     """An array of states one by one: the user's own, Python ints, or float arrays of their own."""
     return space.own(states) if isinstance(space, FiniteStates) else list(np.array(states))
-
-
-def refuse_float32(name: str, x: NDArray[Any]) -> None:
-    """Whole numbers, truth values and float64 pass."""
-    require(
-        x.dtype.kind in "iub" or x.dtype == np.float64,
-        name,
-        "must be float64 (sums over thousands of iterations lose float32's digits)",
-        str(x.dtype),
-        "convert it with .astype(numpy.float64) where it is made",
-    )
-
-
-def as_float64(name: str, given: Any) -> Array:
-    """An array of float64; ragged lists, text and numbers that lost digits before are refused."""
-    try:
-        x = np.asarray(given)
-    except ValueError:
-        raise InputError(name, "must have rows of one length", "rows of several", "make all rows alike") from None
-    if x.dtype.kind in "OUSMmV" or x.dtype.kind == "c":
-        raise InputError(name, "must be an array of numbers", f"{type(given).__name__} {x.dtype}", "give numbers only")
-    refuse_float32(name, x)
-    return x.astype(np.float64)
 
 
 def _radical_inverses(number: int, base: int) -> Array:

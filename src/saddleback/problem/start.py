@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from saddleback.errors import InputError, finite_number, require
-from saddleback.problem.spaces import Array, FiniteStates, States, StateSpace, as_float64
+from saddleback.problem.signals import as_float64
+from saddleback.problem.spaces import Array, FiniteStates, States, StateSpace
 
 StartSampler = Callable[[int, np.random.Generator], States]
 """``sampler(number, rng)``: so many independent start states."""
