@@ -4,11 +4,11 @@
 
     instance = zoo.make("wireless")
     solution = solve(instance.problem, instance.simulator, samples=1_000_000, seed=0)
-    print(solution.status, solution.value, solution.constraints)
+    print(solution)
 
-Read the top-level modules in the order spaces, problem, simulator, policy, design, buffer, oracles, framework, solution,
-solving to learn the method; each folder holds the interchangeable parts of one kind. The names below are loaded when they
-are first used, so importing the package costs little.
+A folder is a station of the journey from a question to an answer: problem, features, simulators, designs, sampling, method,
+theory, exact, certificates, instances, runs, solving, reports, cli. Each imports only stations before it; read from left to
+right they are the method. The names below are loaded when they are first used, so importing the package costs little.
 """
 
 from __future__ import annotations
