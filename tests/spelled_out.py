@@ -35,7 +35,8 @@ def solve(
     if choices.get("target") is not None:
         choices["target"] = tuple(choices["target"])
     if given.get("epsilon") is not None:
-        return saddleback.solve(problem, simulator, method=Method(**choices), **given)
+        more = {"certificate": certificate or None, **choices}
+        return saddleback.solve(problem, simulator, samples=samples, method=Method(**more), **given)
     total = None if samples is None else samples + certificate
     if given.get("reuse") is not None:
         total = certificate or None

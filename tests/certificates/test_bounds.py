@@ -36,7 +36,7 @@ def fresh_bound(instance: zoo.Instance, parts: Prepared, sigma: np.ndarray, samp
 
 
 def guide_of(parts: Prepared, sigma: np.ndarray) -> Guide:
-    earlier = [b for b in (parts.solver_buffer, parts.evaluation_buffer) if isinstance(b, Buffer)]
+    earlier = [b for b in (parts.solver_buffer, parts.evaluation_buffer) if b is not None]
     return Guide(parts.problem, parts.design, earlier, None, sigma)
 
 

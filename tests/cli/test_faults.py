@@ -134,7 +134,7 @@ def test_infeasible_adds_max_slack(run, tmp_path):
         (["solve", "garnet", "--set", "seed=\x1b[2J"], "printable characters"),
         (["solve", "garnet", "--set", "=4"], "name=value"),
         (["frontier", "wireless", "--samples", "20000", "--points", "1" + 20 * "0"], "must be at most 10,000"),
-        (["solve", "garnet", "--delta", "nan", "--out", "run"], "options.parts.delta` must be a finite number"),
+        (["solve", "garnet", "--delta", "nan", "--out", "run"], "`delta` must lie in"),
         (["solve", "garnet", "--iterations", "1" + 30 * "0", "--out", "run"], "iterations` must be an int64"),
         (["solve", "hard-instance", "--set", "threshold=9"], "threshold"),
     ],
@@ -163,7 +163,7 @@ def test_interrupt_exits_130(run, monkeypatch):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(solve_verb, "solve_problem", interrupted)
+    monkeypatch.setattr(solve_verb, "solve_kept", interrupted)
     assert run("solve", "garnet")[0] == 130
 
 

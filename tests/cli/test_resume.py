@@ -189,7 +189,7 @@ def solve_and_cut(place: Path, monkeypatch: pytest.MonkeyPatch, step: int, *more
                     inner.setattr(owner, name, counting(getattr(owner, name)))
                 whole(at)
 
-        patch.setattr("saddleback.cli.solve.finish_work", finish)
+        patch.setattr("saddleback.solving.kept_run.finish_work", finish)
         try:
             quietly("solve", "queue", "--samples", 40_000, "--out", place, *more)
         except Cut:

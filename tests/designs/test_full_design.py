@@ -149,7 +149,10 @@ class Careless:
     def at(self, states, actions):
         return self.phi[states, actions]
 
-    all = maximum = argmax = None
+    def all(self, states):
+        return self.phi[states]
+
+    values = maximum = argmax = all
 
 
 def test_careless_feature_maps_are_caught():  # property 33, features

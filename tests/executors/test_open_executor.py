@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddleback import GenerativeModel, solve, zoo
+from saddleback import GenerativeModel, zoo
 from saddleback.sampling.blocks import Block, BlockSource, InOrder
 from saddleback.sampling.executors import open_executor
 from saddleback.sampling.fingerprint import CHECK_CALLS, UnrepeatableError
+from spelled_out import solve
 
 
 def opened(instance: zoo.Instance, simulator: GenerativeModel | None = None, **more: Any) -> Any:

@@ -130,7 +130,7 @@ SHORT_OF_MEMORY = """
 import resource, sys
 from saddleback import cli, solve, zoo
 instance = zoo.make("garnet")
-solve(instance.problem, instance.simulator, samples=5_000, certificate=5_000)  # everything is loaded
+solve(instance.problem, instance.simulator, samples=10_000)  # everything is loaded
 size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (size + 40_000_000,) * 2)
 cli.main(["solve", "garnet", "--samples", "30000000"])

@@ -24,13 +24,18 @@ def test_greedy(m: int, S: int, A: int) -> None:
     compiled, plain, rng = both(m, S, A)
     box, V = rng.random(S * A), 20 * rng.random(S)
     actions = rng.integers(0, A, S).astype(np.int32)
+    Q = (box + 0.95 * (plain.P @ V)).reshape(S, A)
     for tie in (0.0, 5.0, np.inf):
         fast, slow = (model.greedy(box, V, actions, tie) for model in (compiled, plain))
         np.testing.assert_allclose(fast.values, slow.values, atol=ROUNDING, rtol=0)
-        np.testing.assert_array_equal(fast.actions, slow.actions)
+        # Of several actions within a wide tie the two may keep another; none is further from the best than the tie.
+        for found in (fast, slow):
+            lost = found.values - Q[np.arange(S), found.actions]
+            assert lost.max() <= tie + ROUNDING
+        if tie == 0.0:
+            np.testing.assert_array_equal(fast.actions, slow.actions)
         assert (fast.low, fast.high) == pytest.approx((slow.low, slow.high), abs=ROUNDING)
     np.testing.assert_array_equal(fast.actions, actions)  # with an infinite tie nothing changes
-    Q = (box + 0.95 * (plain.P @ V)).reshape(S, A)
     np.testing.assert_allclose(slow.values, Q.max(axis=1), atol=ROUNDING, rtol=0)
     np.testing.assert_array_equal(compiled.greedy(box, V, actions, 0.0).actions, Q.argmax(axis=1))
 

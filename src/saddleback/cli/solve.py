@@ -118,6 +118,7 @@ def solve(
     }
     if policy is not None and not policy.absolute().parent.is_dir():
         raise InputError("--policy", "must lie in an existing folder", str(policy), "make the folder first")
+    require(iterations is None or iterations >= 1, "--iterations", "must be at least 1", iterations, "use 1000 or more")
     require(out is not None or not force, "--force", "must go with --out", "no --out", "name the folder to replace")
     if epsilon is None:
         parts |= {

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saddleback.errors import NumericalError
-from saddleback.problem.rounding import PRICE_DIGITS, first_largest, on_grid, rounded
+from saddleback.problem.rounding import PRICE_DIGITS, TIE, first_largest, on_grid, rounded
 from saddleback.problem.spaces import Array
 
 
@@ -33,7 +33,8 @@ def solve_master(columns: Array, target: Array) -> Master | None:
     if len(target) == 1:
         return _hull_master(columns, float(target[0]))
     # Every column duplicated many times over would slow the program down and change nothing.
-    distinct, first = np.unique(on_grid(columns), axis=0, return_index=True)
+    _, first = np.unique(on_grid(columns), axis=0, return_index=True)
+    distinct = columns[first]
     answer = _linprog(
         -distinct[:, 0], A_ub=-distinct[:, 1:].T, b_ub=-target, A_eq=np.ones((1, len(distinct))), b_eq=[1.0]
     )
@@ -79,12 +80,13 @@ def _hull_master(columns: Array, b: float) -> Master | None:
     Which two is decided on rounded values; where they meet b, by the values themselves.
     """
     (r, c), (exact_r, exact_c) = on_grid(columns).T, columns.T
-    inside = np.flatnonzero(c >= b)
+    meets = exact_c >= b - TIE * float(np.abs(columns).max())  # a threshold at the very edge is met
+    inside = np.flatnonzero(meets)
     if not inside.size:
         return None
     weights = np.zeros(len(columns))
     top = int(inside[np.lexsort((-c[inside], -r[inside]))[0]])  # the best feasible column by itself
-    outside = np.flatnonzero((c < b) & (r > r[top]))
+    outside = np.flatnonzero(~meets & (r > r[top]))
     if not outside.size:
         weights[top] = 1.0
         return Master(weights, float(exact_r[top]), np.zeros(1))

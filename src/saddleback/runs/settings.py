@@ -268,8 +268,9 @@ class Settings:
         return cls(samples=max(1, budget["certificate"]), **shared)
 
     def with_target(self, target: Sequence[float]) -> Settings:
-        """The same with b' fixed."""
-        return dataclasses.replace(self, method=dataclasses.replace(self.method, target=tuple(target)))
+        """The same with b' fixed, for one more look at the samples that are there: an accuracy is no longer asked for."""
+        method = dataclasses.replace(self.method, target=tuple(target))
+        return dataclasses.replace(self, epsilon=None, max_samples=None, method=method)
 
 
 def _known(kind: str, given: str | Part) -> None:

@@ -34,7 +34,7 @@ from saddleback.sampling.trajectories import RolloutSource
 from saddleback.simulators.generative_model import Draw
 
 _SYNC_SECONDS = 1.0
-_RESTS = 1 << 24  # a pair never has so many blocks
+_RESTS = 1 << 23  # a pair never has so many blocks: the rest of a block is numbered from here on
 Source = BlockSource | RolloutSource
 
 
