@@ -46,7 +46,7 @@ NEEDS: dict[str, set[str]] = {
         "method": "errors problem designs sampling.buffer simulators.generative_model",
         "method.solvers": "errors problem designs sampling.buffer sampling.counted_buffer simulators.generative_model method",
         "method.evaluators": "errors problem sampling.buffer simulators.generative_model method",
-        "method.duals": "errors problem.spaces method",
+        "method.duals": "errors problem.spaces problem.registry method",
         "theory": "errors problem.spaces",
         "exact": "errors problem simulators.table",
         "certificates": "errors problem simulators.generative_model designs sampling method method.evaluators",
@@ -81,7 +81,7 @@ MAY_NAME = {
 }
 
 MOST_REACHED = 18
-MOST_IN_A_CHAIN, MOST_CALLS = 27, 6  # kept runs and named states added a link each to those of the first tree
+MOST_IN_A_CHAIN, MOST_CALLS = 28, 6  # kept runs and named states added a link each to those of the first tree
 FIRST_TREE = {"top-level entries": 62, "longest chain": 25, "modules walked": 69, "calls to the loop": 5}
 HEAVY = (
     "gymnasium jax matplotlib mdpsolver mlflow mujoco numba pandas quantecon ray stable_baselines3 tensorboardX torch"

@@ -100,6 +100,12 @@ def test_a_run_that_was_killed_then_is_finished_now(name: str, call: Any, home: 
     """Plans follow from rounded numbers now, so it ends with other numbers than then; what was drawn is kept and used."""
     drawn = {p.name: p.read_bytes() for p in (home / f"{name}.work" / "samples").rglob("*.npy")}
     found = ask(call, readings()[f"resume {name}"], home)
+    if name == "killed-certificate":  # rollouts cannot be completed as blocks can: what is in the way is named
+        assert found["code"] == 5
+        for tapes in (home / f"{name}.work" / "samples").glob("tapes-*"):
+            drawn = {shard: data for shard, data in drawn.items() if not (tapes / shard).exists()}
+            shutil.rmtree(tapes)
+        found = ask(call, readings()[f"resume {name}"], home)
     assert found["code"] in (0, 4, 6)
     assert not (home / f"{name}.work").exists()
     kept = {p.name: p.read_bytes() for p in (home / name / "samples").rglob("*.npy")}

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from saddleback.errors import SimulatorError
+from saddleback.errors import SimulatorError, StorageError
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy
 from saddleback.problem.spaces import Actions, States
@@ -77,6 +77,11 @@ class RolloutSource:
             nonlocal position
             part = slice(position, position + len(states))
             position = part.stop
+            if position > len(tape.next_states):
+                raise StorageError(
+                    f"the stored rollouts {self.key(chunk)} were drawn for another plan; remove the folder "
+                    f"tapes-{self.seed}-... of the run and resume: all other samples are kept."
+                )
             return Draw(tape.next_states[part], None if tape.signals is None else tape.signals[part])
 
         return self._play(chunk, answer)
