@@ -30,7 +30,8 @@ from saddleback.method.solvers import EXTRAS, TABULAR
 from saddleback.method.solvers.gss_stopping import GSSStopping
 from saddleback.runs.settings import Method, Mode
 from saddleback.simulators.generative_model import Sampler
-from saddleback.solving.prepare import Prepared, prepare
+from saddleback.solving.prepare import prepare
+from saddleback.solving.prepared import Prepared
 from studies.measuring import Curve, signed
 from studies.panels import LAST, Figures, Panel, by_title, compact
 from studies.truth import Truth, random_problems

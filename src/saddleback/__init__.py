@@ -4,11 +4,11 @@
 
     instance = zoo.make("wireless")
     solution = solve(instance.problem, instance.simulator, samples=1_000_000, seed=0)
-    print(solution.status, solution.value, solution.constraints)
+    print(solution)
 
-Read the top-level modules in the order spaces, problem, simulator, policy, design, buffer, oracles, framework, solution,
-solving to learn the method; each folder holds the interchangeable parts of one kind. The names below are loaded when they
-are first used, so importing the package costs little.
+A folder is a station of the journey from a question to an answer: problem, features, simulators, designs, sampling, method,
+theory, exact, certificates, instances, runs, solving, reports, cli. Each imports only stations before it; read from left to
+right they are the method. The names below are loaded when they are first used, so importing the package costs little.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from saddleback.problem.policies import GreedyPolicy, MixturePolicy, SoftmaxPolicy, TabularPolicy
     from saddleback.problem.policy_file import save_policy
     from saddleback.problem.spaces import BoxStates, FiniteStates
+    from saddleback.reports.html.page import report
     from saddleback.reports.plots import plot
     from saddleback.runs.run_folder import load_policy
     from saddleback.runs.settings import Method, Part, Settings
@@ -72,6 +73,7 @@ _HOME = {
     "load_table": "instances.table_file",
     "optimal_design": "designs.optimal",
     "plot": "reports.plots",
+    "report": "reports.html.page",
     "resume": "solving.kept_run",
     "save_policy": "problem.policy_file",
     "save_table": "instances.table_file",
@@ -131,6 +133,7 @@ __all__ = [
     "load_table",
     "optimal_design",
     "plot",
+    "report",
     "resume",
     "save_policy",
     "save_table",

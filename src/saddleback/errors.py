@@ -28,7 +28,7 @@ T = TypeVar("T")
 class SaddlebackError(Exception):
     """Root of every error this package raises on purpose."""
 
-    exit_code = 1
+    exit_code = 5
 
 
 class InputError(SaddlebackError):

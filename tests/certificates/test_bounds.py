@@ -16,7 +16,8 @@ from saddleback.exact.values import best_policy
 from saddleback.problem.cmdp import CMDP
 from saddleback.runs.settings import Method
 from saddleback.sampling.buffer import Buffer
-from saddleback.solving.prepare import Prepared, prepare
+from saddleback.solving.prepare import prepare
+from saddleback.solving.prepared import Prepared
 
 DELTA = 0.05
 

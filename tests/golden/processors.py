@@ -133,16 +133,22 @@ def chosen(names: str, known: dict[str, dict[str, str]]) -> dict[str, dict[str, 
     return {name: known[name] for name in wanted or known}
 
 
+QUICK_CASES, QUICK_ONLY = "/(default|strict)$", "Haswell; Nehalem"
+
+
 def main() -> None:
     """The program."""
     parser = argparse.ArgumentParser(description="Run the golden record as on other processors.")
     parser.add_argument("--cases", default="", help="a regular expression: only cases whose names match it somewhere")
     parser.add_argument("--only", default="", help='environments, separated by semicolons: "Haswell; Nehalem"')
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK_CASES} under {QUICK_ONLY}, unless said otherwise")
     parser.add_argument("--seed", type=int, help="another seed than the record's")
     help_text = f"allowed |a - b| / max(1, |a|, |b|) of every number (default: {USUAL_LIMIT:g})"
     parser.add_argument("--values", type=float, default=USUAL_LIMIT, help=help_text)
     parser.add_argument("--keep", type=Path, help="a folder for the records")
     given = parser.parse_args()
+    if given.quick:
+        given.cases, given.only = given.cases or QUICK_CASES, given.only or QUICK_ONLY
     records: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as temporary:
         folder = given.keep or Path(temporary)

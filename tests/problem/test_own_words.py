@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from saddleback.errors import InputError
 from saddleback.problem.actions import Action
 from saddleback.problem.cmdp import CMDP, Constraint, Start
+from saddleback.problem.named_states import ListedStates, ProductStates, state_space
 from saddleback.problem.policies import TabularPolicy
 from saddleback.problem.signals import PairFunction
-from saddleback.problem.spaces import BoxStates, FiniteStates, ListedStates, ProductStates, state_space
+from saddleback.problem.spaces import BoxStates, FiniteStates
 
 COST = Constraint("wear", np.arange(15.0).reshape(5, 3), "<=", 40.0)
 

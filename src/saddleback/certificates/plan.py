@@ -20,7 +20,7 @@ from saddleback.certificates.linearity.checks import samples_for_linearity
 from saddleback.certificates.values.baselines import fit_baseline
 from saddleback.certificates.values.rollouts import range_of
 from saddleback.method.evaluators import LSTD
-from saddleback.problem.rounding import first_largest, rounded
+from saddleback.problem.rounding import TIE, first_largest, rounded
 from saddleback.problem.spaces import Array
 from saddleback.sampling.buffer import Buffer
 from saddleback.sampling.collect import collect
@@ -118,5 +118,6 @@ def _expected_deviations(guide: Guide) -> Array:
     _, variance = buffer.moments(V)
     gamma = problem.gamma
     noise = (buffer.signal_noise(problem) + gamma * np.sqrt(variance)) ** 2
-    step = (np.abs(a) @ noise) / max(float(np.abs(a).sum()), 1e-12)
+    visits = np.where(np.abs(a) > TIE * np.abs(a).max(), np.abs(a), 0.0)  # the rest is rounding error
+    step = (visits @ noise) / max(float(visits.sum()), 1e-12)
     return np.asarray(np.sqrt(step / (1 - gamma**1.5)))

@@ -16,7 +16,6 @@ from saddleback.cli.drawing import Callbacks, Drawing, ExecutorName, Timeout, Wo
 from saddleback.cli.sample import pinned, samples_for
 from saddleback.designs import BY_NAME as DESIGNS
 from saddleback.errors import InputError, require
-from saddleback.exact import mixture_values
 from saddleback.instances.instance import Instance
 from saddleback.method.duals import BY_NAME as DUALS
 from saddleback.method.evaluators import BY_NAME as EVALUATORS
@@ -27,12 +26,11 @@ from saddleback.runs.certificate_file import problem_fields
 from saddleback.runs.run_folder import check_place
 from saddleback.runs.targets import load_target, origin_of
 from saddleback.runs.text import print_solution
-from saddleback.runs.truth import exact_answer, exact_json
+from saddleback.runs.truth import truth_of
 from saddleback.simulators.generative_model import derived_seed
 from saddleback.solving.kept_run import Place, put_away, solve_kept
 from saddleback.solving.kept_run import Workers as DrawnBy
 from saddleback.solving.progress import display
-from saddleback.solving.solution import Solution
 
 _USUAL_SAMPLES = 1_000_000
 _MOST_SAMPLES = 100_000_000
@@ -184,7 +182,7 @@ def carry_out(
                 )
         except InputError as fault:
             raise _in_all(fault, budget) from None
-    truth = _truth(instance, solution) if output.check else None
+    truth = truth_of(instance, solution.mixture) if output.check else None
     try:
         if output.policy is not None and solution.mixture is not None:
             save_policy(solution.mixture, solution.problem, output.policy)
@@ -263,16 +261,3 @@ def _in_all(fault: InputError, budget: dict[str, Any]) -> InputError:
         return InputError("--certificate-samples", fault.rule, fault.value, fault.remedy)
     share = f"{budget['samples']:,} of {budget['samples'] + budget['certificate']:,} are for the solve"
     return InputError("samples", fault.rule, f"{fault.value} ({share})", fault.remedy)
-
-
-def _truth(instance: Instance, solution: Solution) -> dict[str, Any] | None:
-    """True values of the returned mixture and the true optimum; None where the table is not known."""
-    if instance.table is None:
-        return None
-    best = exact_answer(instance)
-    truth: dict[str, Any] = {"optimum": exact_json(instance, best)}
-    truth["optimum"]["constraints"] = best.constraint_values.tolist() if best.status == "optimal" else []
-    if solution.mixture is not None:
-        values = mixture_values(instance.table, solution.mixture)
-        truth |= {"value": float(values[0]), "constraints": values[1:].tolist()}
-    return truth

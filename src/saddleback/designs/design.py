@@ -22,8 +22,8 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from saddleback.errors import InputError, require
-from saddleback.features.base import RANK_TOLERANCE
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.rounding import RANK_TOLERANCE
 from saddleback.problem.spaces import Actions, Array, States
 
 ILL_CONDITIONED = 1e8

@@ -26,8 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.errors import require
-from saddleback.features.base import RANK_TOLERANCE
-from saddleback.problem.rounding import first_largest
+from saddleback.problem.rounding import RANK_TOLERANCE, first_largest
 from saddleback.problem.spaces import Array
 
 Choice = Callable[[int, Array], Array]

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.designs.design import leverages
-from saddleback.features.base import RANK_TOLERANCE
-from saddleback.problem.rounding import on_grid
+from saddleback.problem.rounding import RANK_TOLERANCE, on_grid
 from saddleback.problem.spaces import Array
 
 Rows = NDArray[np.int64]

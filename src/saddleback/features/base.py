@@ -19,9 +19,6 @@ from saddleback.problem.policies import maximum_over_actions
 from saddleback.problem.rounding import first_largest
 from saddleback.problem.spaces import Actions, Array, Features, States
 
-RANK_TOLERANCE = 1e-10
-"""Relative size below which a singular value of the features (each scaled to a largest value of 1) counts as zero."""
-
 MOST_FEATURES = 20_000
 """Dimension above which a map is refused: a design works with d × d matrices, and this one takes 3 GB."""
 

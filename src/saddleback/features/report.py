@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saddleback.errors import require
-from saddleback.features.base import RANK_TOLERANCE
-from saddleback.problem.rounding import TIE, first_largest
+from saddleback.problem.rounding import RANK_TOLERANCE, TIE, first_largest
 from saddleback.problem.spaces import Actions, Array, Features, States
 
 _PIECE = 1 << 21  # numbers of φ at a time (16 MB)

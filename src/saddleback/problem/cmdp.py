@@ -33,20 +33,12 @@ from saddleback.problem.actions import (
     read_features,
     stand_ins_of,
 )
+from saddleback.problem.named_states import state_space
 from saddleback.problem.policies import Policy
 from saddleback.problem.signals import Constraint as Constraint
 from saddleback.problem.signals import Sense as Sense
 from saddleback.problem.signals import Signal, SignalFunction, read_constraints, read_signal
-from saddleback.problem.spaces import (
-    Actions,
-    Array,
-    BoxStates,
-    Features,
-    FiniteStates,
-    States,
-    StateSpace,
-    state_space,
-)
+from saddleback.problem.spaces import Actions, Array, BoxStates, Features, FiniteStates, States, StateSpace
 from saddleback.problem.start import Start as Start
 from saddleback.problem.start import read_start
 
@@ -147,7 +139,7 @@ class CMDP:
         }
         for word, value in known.items():
             object.__setattr__(self, word, value)
-        self._check_start()
+        self.start.check(self.states)
         given = [("reward", reward, reward_range), *((c.name, c.signal, c.range) for c in listed)]
         signals = tuple(read_signal(*g, space, number, names, stand_ins) for g in given)
         object.__setattr__(self, "signals", signals)
@@ -308,28 +300,6 @@ class CMDP:
             )
         pool = np.concatenate([box.spread(_POOL // A + 1), np.asarray(self.start.states)[: _POOL // 8]])
         return np.repeat(pool, A, axis=0), np.tile(np.arange(A), len(pool))
-
-    # ---- checks ----------------------------------------------------------------------------------------------------
-
-    def _check_start(self) -> None:
-        try:
-            given = np.asarray(self.start.states)
-        except ValueError:
-            given = np.empty(0, dtype=object)
-        wrong = self.states.well_formed(given)
-        require(wrong is None, "start.states", wrong or "", "that", "match the state space")
-        outside = np.flatnonzero(self.states.outside(given))
-        if outside.size:
-            raise InputError("start.states", "must lie in the state space", given[outside[0]], "move it inside")
-        w = np.asarray(self.start.weights)
-        fits = w.dtype.kind in "iuf" and w.shape == given.shape[:1] and np.all(w >= 0) and abs(w.sum() - 1) < 1e-9
-        require(
-            bool(fits),
-            "start.weights",
-            "must be non-negative, one a start state, and sum to 1",
-            w,
-            "give a probability vector",
-        )
 
 
 def _check_gamma(gamma: Any) -> None:

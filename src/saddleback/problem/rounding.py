@@ -32,6 +32,9 @@ VALUE_DIGITS = 9
 PRICE_DIGITS = 12
 """Significant digits of multipliers: whether a price was asked about before is a question of equality."""
 
+RANK_TOLERANCE = 1e-10
+"""Relative size below which a singular value of the features (each scaled to a largest value of 1) counts as zero."""
+
 
 def rounded(values: Any, digits: int = PLAN_DIGITS) -> Array:
     """Every entry to so many significant digits of its own; zeros, infinities and NaN stay."""

@@ -70,6 +70,29 @@ class Start:
         support = np.flatnonzero(rho)
         return cls(support.astype(np.int64), rho[support] / rho.sum())
 
+    def check(self, space: StateSpace) -> None:
+        """Refuse start states outside ``space``, and weights that are no distribution over them."""
+        try:
+            given = np.asarray(self.states)
+        except ValueError:
+            given = np.empty(0, dtype=object)
+        wrong = space.well_formed(given)
+        require(wrong is None, "start.states", wrong or "", "that", "match the state space")
+        outside = np.flatnonzero(space.outside(given))
+        if outside.size:
+            raise InputError("start.states", "must lie in the state space", given[outside[0]], "move it inside")
+        w = np.asarray(self.weights)
+        require(
+            w.dtype.kind in "iuf"
+            and w.shape == (len(given),)
+            and bool(np.all(w >= 0))
+            and abs(float(w.sum()) - 1) < 1e-9,
+            "start.weights",
+            "must be non-negative, one a start state, and sum to 1",
+            w,
+            "give a probability vector",
+        )
+
 
 def read_start(given: Any, space: StateSpace) -> Start:
     """ρ as a user wrote it: one state, {state: weight}, weights of all states, points of a box, or a :class:`Start`.

@@ -28,7 +28,7 @@ Option: TypeAlias = bool | int | float | str | None
 
 USUAL_SAMPLES = 1_000_000
 MOST_SAMPLES = 100_000_000
-_KINDS: dict[str, Mapping[str, Any]] = {
+_KINDS: Mapping[str, Mapping[str, Any]] = {
     "solver": SOLVERS,
     "evaluator": EVALUATORS,
     "design": DESIGNS,

@@ -16,6 +16,7 @@ over it is V̂⁰ = 0, and it refuses the samples and the estimated model. Pairs
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -26,13 +27,30 @@ from saddleback.designs.design import Design
 from saddleback.errors import InputError
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Array, States
-from saddleback.sampling.collect import Samples
 from saddleback.sampling.value_functions import MaxDifference, Parametric, PolicyValue, SoftDifference
 
 ROUNDING = 1e-11
 """Of the squared span: a variance below it is not told from none."""
 
 Value = Array | Parametric
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What DataCollection drew: per pair its sequence of next states, and mean and variance of the observed signals.
+
+    ``num_blocks`` is how many blocks each pair has used up, so that more can be drawn later.
+    """
+
+    next_states: list[States]
+    signal_means: Array | None
+    signal_variances: Array | None = None
+    num_blocks: NDArray[np.int64] | None = None
+
+    @property
+    def total(self) -> int:
+        """Number of simulator calls."""
+        return sum(len(s) for s in self.next_states)
 
 
 class Buffer(Protocol):

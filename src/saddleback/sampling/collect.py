@@ -7,36 +7,17 @@ Where the simulator returns rewards too, their means and variances are taken on 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.designs.design import Design
 from saddleback.errors import require
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.spaces import Array, States
+from saddleback.problem.spaces import States
 from saddleback.sampling.blocks import BlockSource, Executor, InOrder, blocks_for
+from saddleback.sampling.buffer import Samples as Samples
 from saddleback.sampling.signals import SignalMoments, signal_sums
 from saddleback.simulators.generative_model import GenerativeModel
-
-
-@dataclass(frozen=True)
-class Samples:
-    """What DataCollection drew: per pair its sequence of next states, and mean and variance of the observed signals.
-
-    ``num_blocks`` is how many blocks each pair has used up, so that more can be drawn later.
-    """
-
-    next_states: list[States]
-    signal_means: Array | None
-    signal_variances: Array | None = None
-    num_blocks: NDArray[np.int64] | None = None
-
-    @property
-    def total(self) -> int:
-        """Number of simulator calls."""
-        return sum(len(s) for s in self.next_states)
 
 
 def collect(

@@ -33,8 +33,7 @@ from saddleback.sampling.batches import (
     hold,
     repeated_points,
 )
-from saddleback.sampling.buffer import ROUNDING, Buffer, Value
-from saddleback.sampling.collect import Samples
+from saddleback.sampling.buffer import ROUNDING, Buffer, Samples, Value
 from saddleback.sampling.value_functions import PolicyValue, Support
 from saddleback.simulators.generative_model import generator
 

@@ -4,6 +4,10 @@ What only answers questions becomes a :class:`saddleback.simulators.generative_m
 known in full becomes a :class:`Table`, with its own ``problem()`` and ``simulator()``.
 """
 
+from collections.abc import Callable
+from typing import Any
+
+from saddleback.problem.registry import Registry
 from saddleback.simulators.drn import read_drn, write_drn
 from saddleback.simulators.function import as_simulator, from_function
 from saddleback.simulators.gymnasium_env import from_gymnasium
@@ -14,16 +18,19 @@ from saddleback.simulators.sparse import from_sparse
 from saddleback.simulators.table import Table
 from saddleback.simulators.tabulate import stand_ins
 
-BY_NAME = {
-    "table": Table,
-    "function": from_function,
-    "gymnasium": from_gymnasium,
-    "gymnasium-table": from_gymnasium_table,
-    "gymnasium-functional": from_functional,
-    "quantecon": from_quantecon,
-    "sparse": from_sparse,
-    "drn": read_drn,
-}
+BY_NAME: Registry[Callable[..., Any]] = Registry(
+    "simulators",
+    {
+        "table": Table,
+        "function": from_function,
+        "gymnasium": from_gymnasium,
+        "gymnasium-table": from_gymnasium_table,
+        "gymnasium-functional": from_functional,
+        "quantecon": from_quantecon,
+        "sparse": from_sparse,
+        "drn": read_drn,
+    },
+)
 
 __all__ = [
     "BY_NAME",

@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.errors import BudgetError, InputError, SaddlebackError, SimulatorError, whole_number
-from saddleback.problem.spaces import Actions, Array, FiniteStates, States, StateSpace, state_space
+from saddleback.problem.named_states import state_space
+from saddleback.problem.spaces import Actions, Array, FiniteStates, States, StateSpace
 
 BLOCK = 4096
 """Samples of one pair that share a random stream: a constant of the file formats too."""
@@ -75,7 +76,7 @@ class GenerativeModel:
     """
 
     def __init__(self, sample: SampleFunction, states: StateSpace, num_signals: int = 0):
-        if not callable(sample):
+        if sample is not None and not callable(sample):  # None: an executor's workers make their own
             remedy = "pass the function itself, or see saddleback.simulators for tables and environments"
             raise InputError("sample", "must be a function (states, actions, rng)", type(sample).__name__, remedy)
         self._sample = sample

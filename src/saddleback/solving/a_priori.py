@@ -18,7 +18,7 @@ from saddleback.method.oracles import OracleErrors
 from saddleback.method.solvers import LSMDVI, TabularMDVI
 from saddleback.problem.policies import Policy
 from saddleback.problem.spaces import Actions, Array, States
-from saddleback.solving.prepare import Prepared
+from saddleback.solving.prepared import Prepared
 from saddleback.theory import (
     linear_evaluation_error,
     linear_solver_error,

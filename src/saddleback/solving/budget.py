@@ -17,8 +17,9 @@ from saddleback.sampling.blocks import Executor
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.simulators.generative_model import GenerativeModel
 from saddleback.solving.find import Progress, find_policy
-from saddleback.solving.prepare import Prepared, prepare
+from saddleback.solving.prepare import prepare
 from saddleback.solving.prepare_from_store import prepare_from
+from saddleback.solving.prepared import Prepared
 from saddleback.solving.solution import Solution
 from saddleback.solving.verdict import out_of_reach
 

@@ -22,7 +22,7 @@ from saddleback.runs.drawings_file import (
     trace_fields,
 )
 from saddleback.solving.frontier import Frontier, FrontierPoint, frontier
-from saddleback.solving.prepare import Prepared
+from saddleback.solving.prepared import Prepared
 from saddleback.solving.solution import Solution
 
 _POINTS_OF_ONE, _POINTS_OF_SEVERAL = 81, 21  # several constraints take a linear program a point

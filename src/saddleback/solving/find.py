@@ -25,7 +25,7 @@ from saddleback.runs.events import Callback
 from saddleback.runs.settings import Settings
 from saddleback.solving.a_priori import linearity_residual
 from saddleback.solving.events import dual_watcher
-from saddleback.solving.prepare import Prepared
+from saddleback.solving.prepared import Prepared
 from saddleback.solving.promise import context_for, guarantee_remark, promise_of
 from saddleback.solving.solution import Solution
 from saddleback.solving.stationary import stationary_copy

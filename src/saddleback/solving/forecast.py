@@ -28,7 +28,7 @@ from saddleback.runs.settings import Feasibility, Method, Settings
 from saddleback.sampling.memory import Lot, predict, predict_run
 from saddleback.simulators.generative_model import BLOCK, GenerativeModel, Stream, generator
 from saddleback.solving.pipeline import carry_out
-from saddleback.solving.prepare import Prepared
+from saddleback.solving.prepared import Prepared
 from saddleback.solving.solution import Solution
 from saddleback.solving.strict import guide_of
 from saddleback.theory import Plan

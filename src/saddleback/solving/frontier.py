@@ -27,7 +27,7 @@ from saddleback.problem.policies import MixturePolicy
 from saddleback.problem.rounding import on_grid
 from saddleback.problem.spaces import Array
 from saddleback.simulators.generative_model import GenerativeModel
-from saddleback.solving.prepare import Prepared
+from saddleback.solving.prepared import Prepared
 from saddleback.solving.solution import Solution
 
 _AT_ONCE = 16

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,17 +20,12 @@ from saddleback.errors import InputError, require
 from saddleback.method.framework import Oracle, SolveRewards
 from saddleback.method.oracles import (
     Allocating,
-    Evaluator,
     InteractiveEvaluator,
     InteractiveSolver,
-    Interval,
     Remarking,
-    Solver,
     reads_batches,
 )
-from saddleback.method.solvers.plug_in import fixed_point
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.policies import GreedyPolicy, Policy, as_table
 from saddleback.problem.remarks import Remark
 from saddleback.problem.spaces import Array
 from saddleback.runs.settings import Method
@@ -45,76 +39,7 @@ from saddleback.sampling.memory import Lot, check, predict, predict_run
 from saddleback.simulators.generative_model import GenerativeModel, Sampler, Stream, generator
 from saddleback.solving.focused_allocation import focused_counts
 from saddleback.solving.parts import parts_of, usual_allocation
-
-_TABLE_STATES = (
-    200_000  # finite problems up to this size keep policies as action tables, so that equal ones are merged,
-)
-_TABLE_PAIRS = 1 << 27  # unless their actions cannot be listed
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """Everything after sampling: a pure function of (problem, buffers)."""
-
-    problem: CMDP
-    design: Design
-    solver_buffer: Buffer | None
-    evaluation_buffer: Buffer
-    solver: Solver | InteractiveSolver
-    evaluator: Evaluator
-    oracle: Oracle
-    samples: int
-    names: dict[str, str]
-    remarks: tuple[Remark, ...]
-    resolution: int | None
-    explored: int = 0
-    hints: tuple[Buffer, ...] | None = None
-    """Smaller buffers in memory that guide a certificate where the samples themselves are elsewhere."""
-
-    def interval(self, policy: Policy, confidence: float) -> Interval:
-        """The evaluator's measured limits for one policy."""
-        return self.evaluator.interval(self.problem, self.evaluation_buffer, policy, confidence)
-
-    def optimum(self, sigma: Array) -> float:
-        """The best value at ρ of □_σ on the estimated model of the evaluation buffer: errs upwards. H where unknown."""
-        problem = self.problem
-        theta, converged = fixed_point(problem, self.evaluation_buffer, sigma[None], 1e-7, 20_000)
-        if not converged[0]:
-            return problem.horizon
-        at_start = problem.required_features().maximum(problem.start.states, np.ascontiguousarray(theta[:, 0]))
-        return min(float(problem.start.weights @ at_start), problem.horizon)
-
-    def on(self, problem: CMDP) -> Prepared:
-        """The same samples under another reward, other constraints or thresholds: no new simulator call.
-
-        States, actions, features and discount must be the same; new signals must be known functions or arrays.
-        """
-        same = (problem.num_actions, problem.states, problem.gamma) == (
-            self.problem.num_actions,
-            self.problem.states,
-            self.problem.gamma,
-        )
-        require(
-            same, "problem", "must keep states, actions and discount to reuse samples", problem.name, "solve afresh"
-        )
-        ours, theirs = self.problem.required_features(), problem.features
-        require(
-            theirs is None or theirs.dim == ours.dim,
-            "features",
-            f"must be the {ours.dim} that the samples were drawn for",
-            None if theirs is None else theirs.dim,
-            "leave them out, or solve afresh",
-        )
-        if isinstance(self.solver, InteractiveSolver) or self.solver_buffer is None:
-            raise InputError("reuse", "must not be asked of interactive oracles", self.names["solver"], "solve afresh")
-        if np.any(problem.observed):
-            raise InputError("reuse", "must not be asked for observed signals", problem.name, "give known functions")
-        problem = dataclasses.replace(problem, features=self.problem.features, candidates=self.problem.candidates)
-        oracle = _oracle(
-            problem, self.solver, self.solver_buffer, self.evaluator, self.evaluation_buffer, self.resolution
-        )
-        # A problem chosen after these samples were seen is not independent of them: no grid, no a-priori guarantee.
-        return dataclasses.replace(self, problem=problem, oracle=oracle, samples=0, resolution=None)
+from saddleback.solving.prepared import Prepared, canonical, oracle_of
 
 
 def prepare(
@@ -232,7 +157,7 @@ def prepare(
         )
         evaluation_buffer = cut(more, problem, design, T)
         drawn += more.total
-    oracle = _oracle(problem, solver, solver_buffer, evaluator, evaluation_buffer, method.grid)
+    oracle = oracle_of(problem, solver, solver_buffer, evaluator, evaluation_buffer, method.grid)
     return Prepared(
         problem,
         design,
@@ -274,25 +199,6 @@ def _check_memory(
     earlier = 0 if held is None else held.evaluation_buffer.num_samples
     needed = predict(problem, design.size, solver, evaluation, num_signals=model.num_signals, earlier=earlier)
     check(needed, solver.samples + evaluation.samples)
-
-
-def canonical(problem: CMDP, policy: Policy) -> Policy:
-    """Allowed actions only; and small finite problems keep tables: two θ's with the same actions are one policy."""
-    policy = problem.permitted(policy)
-    S = problem.num_states
-    listed = S is not None and S <= _TABLE_STATES and S * problem.num_actions <= _TABLE_PAIRS
-    if S is not None and listed and isinstance(policy, GreedyPolicy):
-        return as_table(policy, S)
-    return policy
-
-
-def _oracle(
-    problem: CMDP, solver: Solver, solver_buffer: Buffer, evaluator: Evaluator, buffer: Buffer, resolution: int | None
-) -> Oracle:
-    def solve(sigmas: Array) -> list[Policy]:
-        return [canonical(problem, policy) for policy in solver.solve(problem, solver_buffer, sigmas)]
-
-    return Oracle(solve, lambda policy: evaluator.evaluate(problem, buffer, policy), resolution)
 
 
 def _interactive(

@@ -37,7 +37,7 @@ from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.sampling.streamed_buffer import StreamedBuffer, ray_buffer, streamed_buffer
 from saddleback.simulators.generative_model import Stream
 from saddleback.solving.parts import parts_of, usual_allocation
-from saddleback.solving.prepare import Prepared, canonical
+from saddleback.solving.prepared import Prepared, canonical
 
 _MOST_COUNTS = 1 << 27  # distinct (batch, pair, next state) that may be counted: 2 GB
 _EXCERPT = 1 << 16  # points of a streamed buffer that are held to guide a certificate

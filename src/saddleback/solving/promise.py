@@ -24,7 +24,7 @@ from saddleback.problem.remarks import Remark
 from saddleback.problem.spaces import Array
 from saddleback.runs.settings import Settings
 from saddleback.solving.a_priori import oracle_errors
-from saddleback.solving.prepare import Prepared
+from saddleback.solving.prepared import Prepared
 from saddleback.theory import column_guarantee, guarantee_of
 
 

@@ -11,7 +11,7 @@ from saddleback.runs.answer import Answer
 from saddleback.runs.settings import Settings
 from saddleback.runs.text import as_html, as_text
 from saddleback.runs.verdict import Status
-from saddleback.solving.prepare import Prepared
+from saddleback.solving.prepared import Prepared
 
 
 @dataclass(frozen=True)

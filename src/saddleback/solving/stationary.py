@@ -15,7 +15,7 @@ from saddleback.exact import to_stationary
 from saddleback.problem.policies import MixturePolicy
 from saddleback.runs.answer import Stationary
 from saddleback.simulators.table import Table
-from saddleback.solving.prepare import Prepared
+from saddleback.solving.prepared import Prepared
 
 _MOST_STATES = 5000
 

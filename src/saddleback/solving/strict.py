@@ -32,7 +32,7 @@ from saddleback.runs.verdict import Proof, Reason, Status, Verdict
 from saddleback.sampling.blocks import Executor
 from saddleback.simulators.generative_model import GenerativeModel, derived_seed
 from saddleback.solving.find import find_policy, mixture_interval
-from saddleback.solving.prepare import Prepared
+from saddleback.solving.prepared import Prepared
 from saddleback.solving.solution import Solution
 from saddleback.solving.verdict import refutation, rests_on
 

@@ -34,28 +34,32 @@ from saddleback.instances.zoo.streaming import streaming
 from saddleback.instances.zoo.taxi import taxi
 from saddleback.instances.zoo.warehouse import warehouse
 from saddleback.instances.zoo.wireless import wireless
+from saddleback.problem.registry import Registry
 
-BY_NAME: dict[str, Callable[..., Instance]] = {
-    "wireless": wireless,
-    "gridworld": gridworld,
-    "queue": queue,
-    "garnet": garnet,
-    "random-linear": random_linear,
-    "hard-instance": hard_instance,
-    "routing": routing,
-    "inventory": inventory,
-    "maintenance": maintenance,
-    "streaming": streaming,
-    "river-swim": river_swim,
-    "queue-network": queue_network,
-    "warehouse": warehouse,
-    "frozen-lake": frozen_lake,
-    "taxi": taxi,
-    "cliff-walking": cliff_walking,
-    "linear-quadratic": linear_quadratic,
-    "mountain-car": mountain_car,
-    "pendulum": pendulum,
-}
+BY_NAME: Registry[Callable[..., Instance]] = Registry(
+    "problems",
+    {
+        "wireless": wireless,
+        "gridworld": gridworld,
+        "queue": queue,
+        "garnet": garnet,
+        "random-linear": random_linear,
+        "hard-instance": hard_instance,
+        "routing": routing,
+        "inventory": inventory,
+        "maintenance": maintenance,
+        "streaming": streaming,
+        "river-swim": river_swim,
+        "queue-network": queue_network,
+        "warehouse": warehouse,
+        "frozen-lake": frozen_lake,
+        "taxi": taxi,
+        "cliff-walking": cliff_walking,
+        "linear-quadratic": linear_quadratic,
+        "mountain-car": mountain_car,
+        "pendulum": pendulum,
+    },
+)
 
 CONTINUOUS = ("linear-quadratic", "mountain-car", "pendulum")
 """The problems with continuous states, which have no table at any size."""

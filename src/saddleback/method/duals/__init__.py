@@ -3,5 +3,9 @@
 from saddleback.method.duals.column_generation import ColumnGeneration
 from saddleback.method.duals.projected_descent import ProjectedDescent
 from saddleback.method.oracles import DualKind
+from saddleback.problem.registry import Registry
 
-BY_NAME: dict[str, DualKind] = {"column-generation": ColumnGeneration, "projected-descent": ProjectedDescent}
+BY_NAME: Registry[DualKind] = Registry(
+    "duals",
+    {"column-generation": ColumnGeneration, "projected-descent": ProjectedDescent},
+)

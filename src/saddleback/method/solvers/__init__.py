@@ -1,7 +1,9 @@
 """Solvers: the MDP-Solver oracle. ``TABULAR`` names those that need every pair of a finite problem, ``EXTRAS`` the
 module of a package that some need installed."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from saddleback.method.solvers.elsewhere import MDPSolver, QuantEcon
 from saddleback.method.solvers.gss import GSS
@@ -12,20 +14,24 @@ from saddleback.method.solvers.perturbed_model import PerturbedModel
 from saddleback.method.solvers.plug_in import PlugIn
 from saddleback.method.solvers.stable_baselines import StableBaselines
 from saddleback.method.solvers.tabular_mdvi import TabularMDVI
+from saddleback.problem.registry import Registry
 
-BY_NAME = {
-    "plug-in": PlugIn,
-    "ls-mdvi": LSMDVI,
-    "ls-mdvi-burn-in": partial(LSMDVI, burn_in=2.0),
-    "mirror-descent": MirrorDescent,
-    "gss": GSS,
-    "gss-stopping": GSSStopping,
-    "tabular-mdvi": TabularMDVI,
-    "tabular-mdvi-burn-in": partial(TabularMDVI, burn_in=2.0),
-    "perturbed-model": PerturbedModel,
-    "quantecon": QuantEcon,
-    "mdpsolver": MDPSolver,
-    "stable-baselines3": StableBaselines,
-}
+BY_NAME: Registry[Callable[..., Any]] = Registry(
+    "solvers",
+    {
+        "plug-in": PlugIn,
+        "ls-mdvi": LSMDVI,
+        "ls-mdvi-burn-in": partial(LSMDVI, burn_in=2.0),
+        "mirror-descent": MirrorDescent,
+        "gss": GSS,
+        "gss-stopping": GSSStopping,
+        "tabular-mdvi": TabularMDVI,
+        "tabular-mdvi-burn-in": partial(TabularMDVI, burn_in=2.0),
+        "perturbed-model": PerturbedModel,
+        "quantecon": QuantEcon,
+        "mdpsolver": MDPSolver,
+        "stable-baselines3": StableBaselines,
+    },
+)
 TABULAR = {"tabular-mdvi", "tabular-mdvi-burn-in", "perturbed-model", "quantecon", "mdpsolver"}
 EXTRAS = {"quantecon": "quantecon", "mdpsolver": "mdpsolver", "stable-baselines3": "stable_baselines3"}

@@ -51,8 +51,7 @@ from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import GreedyPolicy, Policy
 from saddleback.problem.rounding import first_largest
 from saddleback.problem.spaces import Array, States
-from saddleback.sampling.buffer import Buffer
-from saddleback.sampling.collect import Samples
+from saddleback.sampling.buffer import Buffer, Samples
 from saddleback.sampling.counted_buffer import cut
 from saddleback.simulators.generative_model import Sampler
 

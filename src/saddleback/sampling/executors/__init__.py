@@ -10,13 +10,14 @@ that it can be drawn again. :func:`open_executor` puts them together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from saddleback.errors import InputError
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.registry import Registry
 from saddleback.sampling.blocks import Executor, InOrder
 from saddleback.sampling.executors.durable import Durable
 from saddleback.sampling.executors.joblib import Joblib
@@ -27,11 +28,14 @@ from saddleback.sampling.executors.watched import Failures, ShowProgress, Watche
 from saddleback.sampling.fingerprint import UnrepeatableError, fingerprint_of
 from saddleback.simulators.generative_model import GenerativeModel
 
-BY_NAME: dict[str, type[Serial] | type[Joblib] | type[Ray]] = {"serial": Serial, "joblib": Joblib, "ray": Ray}
+BY_NAME: Registry[Callable[..., Any]] = Registry(
+    "executors",
+    {"serial": Serial, "joblib": Joblib, "ray": Ray},
+)
 
 
-def make(name: str | None = None, workers: int | None = 1, **options: Any) -> Serial | Joblib | Ray:
-    """The named executor; without a name serial for one worker and joblib for more (None: one a core)."""
+def make(name: str | None = None, workers: int | None = 1, **options: Any) -> Executor:
+    """The named executor; without a name serial for one worker and joblib for more (None: as many as there are cores)."""
     name = name or ("serial" if workers == 1 else "joblib")
     if name not in BY_NAME:
         raise InputError("executor", "must be known", repr(name), f"choose one of {', '.join(BY_NAME)}")
@@ -39,7 +43,8 @@ def make(name: str | None = None, workers: int | None = 1, **options: Any) -> Se
         if workers not in (None, 1):
             raise InputError("workers", "must be 1 for the serial executor", workers, "choose joblib or ray")
         return Serial(**options)
-    return Ray(workers, **options) if name == "ray" else Joblib(workers, **options)
+    made: Executor = BY_NAME[name](workers, **options)
+    return made
 
 
 @contextmanager

@@ -7,7 +7,8 @@ A run is a function of its request and its samples. So a run that was killed is 
 block that was acknowledged is found, the others are drawn from their keys, and the result is the same, bit for bit. Blocks
 are acknowledged at least every second, at the end of every list of tasks, and before a fault of the simulator is raised.
 
-A task that wants fewer samples than the stored block holds gets the first of them. Samples that are drawn now and solved
+A task that wants fewer samples than the stored block holds gets the first of them; one that wants more, because an earlier
+version planned otherwise, gets them and the rest from a stream of its own. Samples that are drawn now and solved
 from later (:mod:`saddleback.solving.prepare_from_store`) may be kept as ``counts`` where the states are finitely many.
 """
 
@@ -21,7 +22,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from saddleback.errors import InputError, StorageError, require
+import numpy as np
+
+from saddleback.errors import InputError, StorageError
 from saddleback.files.disk import Disk, disk_faults_named
 from saddleback.problem.spaces import FiniteStates
 from saddleback.sampling.blocks import Block, BlockSource, Executor, InOrder
@@ -31,6 +34,7 @@ from saddleback.sampling.trajectories import RolloutSource
 from saddleback.simulators.generative_model import Draw
 
 _SYNC_SECONDS = 1.0
+_RESTS = 1 << 24  # a pair never has so many blocks
 Source = BlockSource | RolloutSource
 
 
@@ -67,12 +71,22 @@ class Durable:
         stored = {block[:3]: block for block in store.blocks()}
         wanted: dict[tuple[int, int, int], Block] = {task[:3]: task for task in tasks if task[:3] in stored}
         missing = [task for task in tasks if task[:3] not in stored]
+        short = {}  # blocks of another plan, with fewer samples than are wanted now: what is there is kept
         for stream in sorted({key[0] for key in wanted}):
             for block, draw in store.read(stream):
                 task = wanted.get(block[:3])
-                if task is not None:
-                    source.account(len(draw.next_states) if isinstance(source, RolloutSource) else task.size)
+                if task is None:
+                    continue
+                source.account(
+                    len(draw.next_states) if isinstance(source, RolloutSource) else min(task.size, block.size)
+                )
+                if isinstance(source, BlockSource) and block.size < task.size:
+                    short[_rest_of(task, block.size)] = (task, draw)
+                else:
                     yield task, self._as_wanted(source, task, draw)
+        for rest, more in self.run(function, list(short)) if short else ():
+            task, draw = short[rest]
+            yield task, _joined(draw, more)
         yield from self._draw(function, missing, store)
 
     def missing(self, source: BlockSource, tasks: Sequence[Block]) -> list[Block]:
@@ -123,13 +137,6 @@ class Durable:
         self.num_read += len(draw.next_states)
         if isinstance(source, RolloutSource) or len(draw.next_states) == task.size:
             return draw
-        require(
-            len(draw.next_states) > task.size,
-            f"block {task[:3]}",
-            f"must hold at least the {task.size} samples wanted",
-            len(draw.next_states),
-            "choose a new folder: a block is never drawn twice",
-        )
         return Draw(draw.next_states[: task.size], None if draw.signals is None else draw.signals[: task.size])
 
     def _store(self, source: Source) -> SampleStore:
@@ -145,3 +152,15 @@ class Durable:
             fingerprint = {**self._fingerprint, "seed": source.seed}
             self._stores[name] = SampleStore.resume(self.folder / name, fingerprint, layout)
         return self._stores[name]
+
+
+def _rest_of(task: Block, held: int) -> Block:
+    """What a block lacks, as a block of its own, far beyond those that are counted up: none is drawn twice."""
+    return task._replace(block=task.block + _RESTS, size=task.size - held)
+
+
+def _joined(draw: Draw, more: Draw) -> Draw:
+    signals = None
+    if draw.signals is not None and more.signals is not None:
+        signals = np.concatenate([draw.signals, more.signals])
+    return Draw(np.concatenate([draw.next_states, more.next_states]), signals)

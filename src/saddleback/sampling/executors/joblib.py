@@ -22,10 +22,9 @@ from typing import Any
 
 from saddleback.errors import InputError, SaddlebackError
 from saddleback.sampling.blocks import Result, Task
-from saddleback.sampling.executors.processes import Worker, end
+from saddleback.sampling.executors.processes import Ready, Worker, end
 from saddleback.sampling.executors.shipping import Factory, Shipment, cannot_load, pack, ship
 from saddleback.sampling.executors.task_book import Ledger, Progress, check_options
-from saddleback.sampling.executors.worker import Ready
 
 LOT_SECONDS, LARGEST_LOT = 0.1, 64
 LOOK = 1.0  # seconds after which silent workers are looked at, lest something they have started holds a connection open

@@ -1,4 +1,9 @@
-"""The parent's side of one worker process: start it, talk to it, end it."""
+"""Worker processes, both ends of one conversation: :class:`Worker` is the parent's, :func:`serve` runs in the process.
+
+A worker first says that it is there, then reads messages: a function, which it keeps and acknowledges, or a lot of tasks. It
+answers after every task, or, where they are quick, every 20 ms. It leads a process group of its own: an interrupt from the
+keyboard reaches the parent only, and what a simulator has started ends with it.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +11,34 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections import deque
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any, NamedTuple
 
-from saddleback.sampling.executors.message_format import dumps, loads
-from saddleback.sampling.executors.shipping import Shipment
-from saddleback.sampling.executors.task_book import Lot, Outcome
-from saddleback.sampling.executors.worker import ONE_THREAD, Ready, serve
+from saddleback.sampling.executors.message_format import dumps, dumps_outcomes, loads
+from saddleback.sampling.executors.shipping import Shipment, unpack
+from saddleback.sampling.executors.task_book import Lot, Outcome, carry_out
+
+ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMBA", "NUMEXPR")} | {
+    "VECLIB_MAXIMUM_THREADS": "1"
+}
+"""The environment of a worker: as many processes as cores leave one thread to each."""
+
+ANSWER = 0.02  # seconds of work after which results are sent
+WATCH = 1.0  # seconds between two looks at the parent
+
+
+class Ready(NamedTuple):
+    """The worker is there (no token), or has the function of that token; or it could not take it, with the reason."""
+
+    token: bytes | None = None
+    problem: str | None = None
+
+
+# ---- the parent's end -------------------------------------------------------------------------------------------------
 
 
 class Worker:
@@ -89,3 +115,55 @@ def end(staff: list[Worker]) -> None:
     for worker in staff:
         worker.end()
     staff.clear()
+
+
+# ---- the worker's end -------------------------------------------------------------------------------------------------
+
+
+def serve(connection: Connection, packed_factory: bytes | None, parent: int) -> None:
+    """Answer the parent until it closes the connection or dies."""
+    if hasattr(os, "setsid"):
+        os.setsid()
+    else:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    with contextlib.suppress(EOFError, OSError):  # the parent has closed its side
+        _converse(connection, packed_factory)
+
+
+def _converse(connection: Connection, packed_factory: bytes | None) -> None:
+    simulator: Any = None
+    function: Callable[[Any], Any] | None = None
+    connection.send_bytes(dumps(Ready()))
+    while True:
+        message: Shipment | Lot = loads(connection.recv_bytes())
+        if isinstance(message, Shipment):
+            problem = None
+            try:
+                if simulator is None and packed_factory is not None:
+                    simulator = unpack(packed_factory)()
+                function = unpack(message.packed, simulator)
+            except (Exception, SystemExit) as error:
+                problem = f"{type(error).__name__}: {error}"
+            connection.send_bytes(dumps(Ready(message.token, problem)))
+        else:
+            assert function is not None
+            _answer(connection, function, message)
+
+
+def _answer(connection: Connection, function: Callable[[Any], Any], lot: Lot) -> None:
+    outcomes, answered = list[Outcome](), time.monotonic()
+    for outcome in carry_out(function, lot):
+        outcomes.append(outcome)
+        if time.monotonic() > answered + ANSWER or outcome.number == lot[-1][0]:
+            connection.send_bytes(dumps_outcomes(outcomes))
+            outcomes, answered = [], time.monotonic()
+
+
+def _end_with(parent: int) -> None:
+    """End this process and what it has started when the parent is gone, even in the middle of a long call."""
+    while os.getppid() == parent:
+        time.sleep(WATCH)
+    if hasattr(os, "killpg"):
+        os.killpg(0, signal.SIGKILL)
+    os._exit(1)

@@ -47,8 +47,7 @@ from saddleback.sampling.store.recovery import (
     refuse,
     verify,
 )
-from saddleback.sampling.store.shard_writer import MEND, ShardWriter
-from saddleback.sampling.store.shards import ShardReader
+from saddleback.sampling.store.shards import MEND, ShardReader, ShardWriter
 from saddleback.simulators.generative_model import Draw
 
 SHARD_BYTES = 4 << 20
