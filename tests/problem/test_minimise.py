@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from helpers import random_table
-from saddleback import frontier
+from saddleback import cli, frontier
 from saddleback.exact import best_policy, policy_values, solve_by_columns, solve_exactly
 from saddleback.instances.table_file import load_table, save_table
 from saddleback.runs.certificate_file import problem_fields
@@ -105,3 +105,24 @@ def test_a_table_file_keeps_the_sense(tmp_path: Path) -> None:
     assert load_table(tmp_path / "cost.npz").minimise is True
     save_table(EARNED, tmp_path / "earned.npz")
     assert load_table(tmp_path / "earned.npz").minimise is False
+
+
+def test_the_command_line_and_the_report_speak_of_costs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    save_table(COST, tmp_path / "cost.npz")
+
+    def run(*arguments: str) -> str:
+        with pytest.raises(SystemExit) as ended:
+            cli.main(list(arguments))
+        assert not ended.value.code, capsys.readouterr()
+        return capsys.readouterr().out
+
+    said = run("solve", "cost.npz", "--samples", "60000", "--out", "run")
+    assert "smallest" in said and "cost of the best policy" in said and "largest" not in said
+    run("report", "run", "--out", "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "This policy costs" in page and "can cost less than" in page and "smallest" in page
+    assert "earns" not in page and "earn more" not in page and "at most" in page
+    assert "run" in run("certify", "run", "--recheck")

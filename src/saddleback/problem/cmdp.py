@@ -57,8 +57,7 @@ class CMDP:
     num_actions      how many actions there are; may be left out where ``actions`` is given
     states           a number n (the states 0 … n − 1), a list of names or tuples, a tuple of ranges such as
                      ``(range(10), range(5))``, or FiniteStates, ListedStates, ProductStates, BoxStates
-    reward           an array ``(S, A)`` or ``(S,)``; a function of arrays ``(states, actions) -> (n,)`` or of one pair
-                     ``(state, action) -> number``; None when the simulator returns it with the next state
+    reward           an array or a function, as the signal of a Constraint; None when the simulator returns it
     constraints      a list of Constraint, at least one
     features         a feature map; None on a finite space means the tabular case
     reward_range     the smallest and largest reward; may be left out for arrays
@@ -69,8 +68,6 @@ class CMDP:
     actions_allowed  a mask ``(S, A)``, a list of actions a state, {state: actions} (others allow everything), or a
                      function state -> actions; by default every action is allowed everywhere
     minimise         whether ``reward`` is a cost to be minimised: values, limits and gaps are then costs too
-
-    Functions of one pair, and simulators made by :func:`saddleback.simulators.as_simulator`, are given the user's own states.
     """
 
     gamma: float
@@ -199,6 +196,11 @@ class CMDP:
     def objective(self) -> str:
         """What column 0 is to people: "reward", or "cost" where it is minimised."""
         return "cost" if self.minimise else "reward"
+
+    @property
+    def wanted(self) -> str:
+        """How much of it is wanted: "largest" or "smallest"."""
+        return "smallest" if self.minimise else "largest"
 
     def loss(self, best: float, value: tuple[float, float]) -> float:
         """By how much a policy with these limits of its ``value`` may miss the bound ``best`` on all policies."""

@@ -17,25 +17,33 @@ def print_frontier(console: Console, curve: Frontier) -> None:
     problem = curve.problem
     moving = problem.constraints[curve.constraint]
     console.print(
-        f"[bold]{escape(problem.name)}[/bold]: the best reward against '{escape(moving.name)}' {moving.sense} threshold "
+        f"[bold]{escape(problem.name)}[/bold]: the best {problem.objective} against '{escape(moving.name)}' {moving.sense} threshold "
         f"(discounted totals), from {curve.parts.samples:,} simulator calls."
     )
     proved = curve.band is not None
-    columns = [f"{moving.name} {moving.sense}", "reward", "proved limits" if proved else "gap", "price", "mixture"]
+    columns = [
+        f"{moving.name} {moving.sense}",
+        problem.objective,
+        "proved limits" if proved else "gap",
+        "price",
+        "mixture",
+    ]
     table = empty_table(None, [], columns, ranges=["proved limits", "mixture"])
     for point in curve.points:
         mixture = " + ".join(f"{w:.3f}" for w in sorted(point.mixture.weights, reverse=True))
         known = between((point.low, point.high)) if proved else number(point.gap)
         add_row(table, number(point.threshold), number(point.value), known, number(point.multiplier), mixture)
     console.print(table)
-    console.print("Price is reward lost per unit of threshold.")
+    spent = "cost added" if problem.minimise else "reward lost"
+    console.print(f"Price is {spent} per unit of threshold.")
     if curve.band is None:
         console.print("Estimates, not proofs; `--certificate-samples` draws a confidence band.")
         return
+    below, above = ("high", "low") if problem.minimise else ("low", "high")
     console.print(
         f"The true curve lies within the proved limits at every threshold, with {confidence(curve.band.confidence)} "
         f"confidence, from {curve.band.samples:,} further calls; a dash: no policy is proved to meet that threshold. Below "
-        f"this assumes {curve.band.assumes['low']}; above, {curve.band.assumes['high']}."
+        f"this assumes {curve.band.assumes[below]}; above, {curve.band.assumes[above]}."
     )
 
 

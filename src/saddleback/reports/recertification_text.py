@@ -28,10 +28,11 @@ def print_recertified(console: Console, problem: CMDP, run: Run, proof: Certific
     if stored is None or stored["value"] is None or proof.value is None:
         return
     table = empty_table("Beside the stored proof", ["limits of"], ["stored", "new"], ranges=["stored", "new"])
-    add_row(table, "reward", between(stored["value"]), between(proof.value))
+    add_row(table, problem.objective, between(stored["value"]), between(proof.value))
     for c, old, new in zip(problem.constraints, stored["constraints"], proof.constraints, strict=True):
         add_row(table, c.name, between(old), between(new))
-    add_row(table, "best reward", at_most(stored["upper_bound"]), at_most(proof.upper_bound))
+    tops = (at_most(top, problem.minimise) for top in (stored["upper_bound"], proof.upper_bound))
+    add_row(table, f"best {problem.objective}", *tops)
     add_row(table, "confidence", confidence(stored["confidence"]), confidence(proof.confidence))
     console.print(table)
 

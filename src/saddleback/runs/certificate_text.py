@@ -47,13 +47,10 @@ def _table(problem: CMDP, certificate: Certificate) -> RichTable:
     for c, b, limits, word in rows:
         add_row(table, f"{c.name} {c.sense} {number(float(b))}", between(limits), word)
     top, gap = certificate.upper_bound, certificate.gap
-    vacuous, side = ("smallest", "at least") if problem.minimise else ("largest", "at most")
     known = ""
     if top is not None and (top <= least if problem.minimise else top >= most):
-        known = f"vacuous: the {vacuous} there is"
-    add_row(
-        table, f"{problem.objective} of the best policy", "no bound" if top is None else f"{side} {number(top)}", known
-    )
+        known = f"vacuous: the {problem.wanted} there is"
+    add_row(table, f"{problem.objective} of the best policy", at_most(top, problem.minimise), known)
     add_row(table, "what this policy loses to it", at_most(gap), "")
     return table
 

@@ -22,9 +22,9 @@ def between(limits: Sequence[float | None] | None) -> str:
     return "–" if limits is None else f"{number(limits[0])} to {number(limits[1])}"
 
 
-def at_most(limit: float | None) -> str:
-    """An upper bound as words, or that there is none."""
-    return "no bound" if limit is None else f"at most {number(limit)}"
+def at_most(limit: float | None, minimise: bool = False) -> str:
+    """An upper bound as words (a lower one, of what is minimised), or that there is none."""
+    return "no bound" if limit is None else f"at {'least' if minimise else 'most'} {number(limit)}"
 
 
 def confidence(share: float) -> str:

@@ -84,7 +84,7 @@ def _answer_table(solution: Answer) -> RichTable:
     )
     likely = ["", *("" if c.low is None else between((c.low, c.high)) for c in solution.constraints)]
     limits = proved or likely
-    add_row(table, "reward", "largest", number(solution.value), limits[0], "", "")
+    add_row(table, solution.problem.objective, solution.problem.wanted, number(solution.value), limits[0], "", "")
     # Where no mixture is feasible there are no prices.
     prices = solution.multipliers or (None,) * len(solution.constraints)
     for c, within, price in zip(solution.constraints, limits[1:], prices, strict=True):
@@ -106,7 +106,7 @@ def _truth_table(solution: Answer, check: Mapping[str, Any]) -> RichTable:
     """What the policy is really worth, and the best that any policy is, from the known transition probabilities."""
     table = empty_table("The truth, from the known table", ["quantity", "wanted"], ["truth", "optimum"])
     best = check["optimum"]
-    add_row(table, "reward", "largest", number(check["value"]), number(best["value"]))
+    add_row(table, solution.problem.objective, solution.problem.wanted, number(check["value"]), number(best["value"]))
     optima = best["constraints"] or [None] * len(solution.constraints)  # empty where no policy meets the constraints
     for c, value, optimum in zip(solution.constraints, check["constraints"], optima, strict=True):
         add_row(table, c.name, f"{c.sense} {number(c.threshold)}", number(value), number(optimum))
@@ -121,7 +121,7 @@ def _members_table(solution: Answer) -> RichTable:
     title = (
         f"A mixture of {len(order)} polic{'y' if len(order) == 1 else 'ies'}, one drawn at the start of each episode"
     )
-    table = empty_table(title, [], ["weight", "reward", *heads], ranges=heads)
+    table = empty_table(title, [], ["weight", solution.problem.objective, *heads], ranges=heads)
     for member in order[:_MOST_MEMBERS]:
         missed, cells = [], []
         for value, c in zip(member.constraints, solution.constraints, strict=True):

@@ -53,6 +53,12 @@ def actions_of(file: Section) -> int:
     return given
 
 
+def action_names(file: Section) -> tuple[str, ...] | None:
+    """The names of the actions, where the file lists them."""
+    given = file.values.get("actions")
+    return tuple(given) if isinstance(given, list) else None
+
+
 def signal_of(where: Section, kind: str, shape: tuple[int | None, int]) -> Array | SignalFunction | None:
     """The ``values`` of a reward or constraint: "observed", "module:callable", or numbers per state or per pair."""
     remedy = 'write values = "shop:cost", values = "observed", or one list of numbers a state'

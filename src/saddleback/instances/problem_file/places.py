@@ -19,6 +19,7 @@ from saddleback.simulators.generative_model import Stream, generator
 
 _DRAWS = 1000
 _POOL = 2000
+_MOST_POOL, _MOST_PAIRS = 10_000_000, 100_000_000
 _NAMES = [name for name in maps.BY_NAME if name not in ("function", "matrix")]
 _FEATURES = f"write [features] with a name ({', '.join(_NAMES)}), or with a function and its dim"
 
@@ -65,13 +66,16 @@ def pool_of(file: Section, space: StateSpace, num_actions: int, ends: bool) -> t
         states = _drawn(where, space, _POOL, 1)
     else:
         remedy = 'write pool = 2000, or pool = {sampler = "shop:states", number = 2000}'
-        if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+        if not isinstance(given, int) or isinstance(given, bool) or not 1 <= given <= _MOST_POOL:
             raise file.fault("pool", "must be a number of states, or a table", short(given), remedy)
         if not np.all(np.isfinite(space.high - space.low)):
             raise file.fault("pool", "must have a sampler where the box is not bounded", short(given), remedy)
         states = _generator(1).uniform(space.low, space.high, (given, space.dim))
         if ends:
             states[:, -1] = states[:, -1] >= 0.9
+    if len(states) * num_actions > _MOST_PAIRS:
+        found = f"{len(states):,} states with {num_actions:,} actions"
+        raise file.fault("pool", f"must have at most {_MOST_PAIRS:,} pairs", found, "give fewer states")
     return np.repeat(states, num_actions, axis=0), np.tile(np.arange(num_actions), len(states))
 
 
@@ -135,7 +139,7 @@ def _states(where: Section, key: str, given: Any, space: StateSpace) -> States:
     """One state or several, as an array of the space's kind."""
     x = numbers(where, key, given)
     if isinstance(space, FiniteStates):
-        if x.ndim > 1 or not x.size or np.any(x != np.floor(x)):
+        if x.ndim > 1 or not x.size or not np.all(np.isfinite(x)) or np.any(x != np.floor(x)):
             raise where.fault(key, "must be whole numbers", short(given), "states are numbered from 0")
         return np.atleast_1d(x).astype(np.int64)
     x = x[None] if x.ndim == 1 else x

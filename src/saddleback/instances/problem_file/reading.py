@@ -52,7 +52,8 @@ def load_problem(path: str | os.PathLike[str]) -> Instance:
     where.allow("function", "kind")
     where.get("function", "text", remedy='write function = "shop:step" for the function step in shop.py')
     kind, function = parts.kind_of(where, "step"), imported(where, "function")
-    problem = _problem(file, _fields(file, kind, parts.states_of(file), parts.actions_of(file)))
+    fields = _fields(file, kind, parts.states_of(file), parts.actions_of(file))
+    problem = _problem(file, fields | {"actions": parts.action_names(file)})
     model = from_function(function, problem.states, signals=_observed(file), batched=kind == "batch")
     return Instance(str(path), problem, model, None, "a problem file", {})
 

@@ -27,7 +27,7 @@ def intervals(view: View) -> Markup:
     shapes, said = [], []
     for k, row in enumerate(rows):
         top = bound if row.threshold is None else None
-        shapes.append(_interval(row, top, k * _ROW))
+        shapes.append(_interval(row, top, k * _ROW, "costs less than" if view.problem.minimise else "earns more than"))
         limits = "" if row.limits is None else f" from {between(row.limits)}"
         against = "" if row.threshold is None else f", wanted {row.wanted}: {row.verdict}"
         said.append(f"{row.name} {number(row.estimate)},{limits}{against}")
@@ -36,11 +36,11 @@ def intervals(view: View) -> Markup:
         f"The bar {sure} the true value; the dot is the estimate; the line is the limit, its forbidden side shaded."
     )
     if bound is not None:
-        caption += " The dashed line is what no policy that meets the constraints can exceed."
+        caption += f" The dashed line is what no policy that meets the constraints can {'undercut' if view.problem.minimise else 'exceed'}."
     return figure(len(rows) * _ROW + 4, "Limits against thresholds", "; ".join(said) + ".", *shapes, caption=caption)
 
 
-def _interval(row: Row, bound: float | None, top: float) -> Markup:
+def _interval(row: Row, bound: float | None, top: float, beyond: str) -> Markup:
     values = [x for x in (row.estimate, row.threshold, bound, *(row.limits or ())) if x is not None]
     x, y = scale(values, 8, WIDTH - 8, 0.3), top + 44
     shapes: list[Markup] = []
@@ -54,7 +54,7 @@ def _interval(row: Row, bound: float | None, top: float) -> Markup:
     if bound is not None:
         shapes.append(line(x(bound), y - 16, x(bound), y + 16, "ceiling"))
         side = "end" if x(bound) > WIDTH / 2 else "start"
-        shapes.append(text(x(bound), y + 28, f"no policy earns more than {number(bound)}", anchor=side))
+        shapes.append(text(x(bound), y + 28, f"no policy {beyond} {number(bound)}", anchor=side))
     if row.limits is not None:
         low, high = row.limits
         shapes.append(rectangle(x(low), y - 5, max(x(high) - x(low), 2.0), 10, f"bar {row.worth}"))
@@ -172,7 +172,7 @@ def design(view: View, data: dict[str, Any]) -> Markup:
     width = (x.end - x.start) / n
     shapes = [axes(x._replace(low=0.5, high=n + 0.5), y, "sampled pair, heaviest first", "weight (bars)", whole=True)]
     for k, (w, g) in enumerate(zip(weights, leverages, strict=True)):
-        name = f"{view.state_name(data['states'][k])}, action {data['actions'][k]}"
+        name = f"{view.state_name(data['states'][k])}, {view.action_name(data['actions'][k])}"
         title = f"{name}: weight {percent(w)}, leverage {number(g)}"
         shapes.append(rectangle(x(k) - 0.4 * width, y(w), 0.8 * width, 210 - y(w), "bar weight", title))
         shapes.append(circle(x(k), z(g), 3.2, "dot leverage", title))

@@ -152,11 +152,15 @@ def _keys(view: View) -> Markup:
     """The numbers to take away."""
     cards = []
     if view.reward.estimate is not None:
-        cards.append(("reward", number(view.reward.estimate), _within(view.reward.limits, view.reward.worth)))
+        cards.append(
+            (view.problem.objective, number(view.reward.estimate), _within(view.reward.limits, view.reward.worth))
+        )
         for row in view.constraints[:4]:
             cards.append((f"{row.name} {row.wanted}", number(row.estimate), _within(row.limits, row.worth)))
             if row.price is not None and len(view.constraints) == 1:
-                cards.append((f"price of {row.name}", number(row.price), "reward per unit of threshold"))
+                cards.append(
+                    (f"price of {row.name}", number(row.price), f"{view.problem.objective} per unit of threshold")
+                )
     proof = view.proof
     spent = "" if proof is None else f"{proof['samples']:,} of them for the proof"
     cards.append(("simulator calls", f"{view.answer['samples']:,}", spent))

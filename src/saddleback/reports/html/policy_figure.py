@@ -44,12 +44,12 @@ def policy(view: View) -> Markup:
     places, states, names = found
     arrows = view.run.target == "gridworld" and problem.num_actions == len(_ARROWS)
     drawn = [
-        _map(places, names, mixture.members[k].probabilities(states), float(mixture.weights[k]), n, arrows)
+        _map(view, places, names, mixture.members[k].probabilities(states), float(mixture.weights[k]), n, arrows)
         for n, k in enumerate(order)
     ]
     rest = len(mixture.weights) - len(order)
     more = tag("p", f"{rest} lighter members are in policy.npz.", class_="note") if rest else None
-    return join(_legend(problem.num_actions, arrows), tag("div", *drawn, class_="maps"), more)
+    return join(_legend(view, arrows), tag("div", *drawn, class_="maps"), more)
 
 
 def _of_names(view: View) -> tuple[Places, States, list[str]] | None:
@@ -78,12 +78,15 @@ def _of_box(box: BoxStates) -> tuple[Places, States, list[str]] | None:
     return Places(axes, labels[0], up, at, [""] * len(at)), states, names
 
 
-def _legend(actions: int, arrows: bool) -> Markup | None:
+def _legend(view: View, arrows: bool) -> Markup | None:
+    actions = view.problem.num_actions
     if arrows:
         return tag("p", "Arrows: the move it makes. Shaded: the lake. ★: the goal.", class_="note")
     if actions > 12:
         return None
-    keys = [tag("span", f"action {a}", class_=f"key key-shade shade-{_shade(a, actions)}") for a in range(actions)]
+    keys = [
+        tag("span", view.action_name(a), class_=f"key key-shade shade-{_shade(a, actions)}") for a in range(actions)
+    ]
     return tag("p", *keys, class_="legend")
 
 
@@ -92,7 +95,7 @@ def _shade(action: int, actions: int) -> int:
     return round(action * (_SHADES - 1) / max(actions - 1, 1))
 
 
-def _map(places: Places, names: list[str], p: Array, weight: float, n: int, arrows: bool) -> Markup:
+def _map(view: View, places: Places, names: list[str], p: Array, weight: float, n: int, arrows: bool) -> Markup:
     """One cell a state, rows from below."""
     columns, rows = len(places.across), len(places.up)
     left = 0 if rows == 1 else min(10 + 7 * max(map(len, places.up)), 120)
@@ -101,7 +104,7 @@ def _map(places: Places, names: list[str], p: Array, weight: float, n: int, arro
     for s, (i, j) in enumerate(places.at):
         x, y = left + i * size, 4 + (rows - 1 - j) * size
         best = int(p[s].argmax())
-        taken = ", ".join(f"action {a} {percent(p[s, a])}" for a in np.flatnonzero(p[s] > 0))
+        taken = ", ".join(f"{view.action_name(a)} {percent(p[s, a])}" for a in np.flatnonzero(p[s] > 0).tolist())
         remark = f" {'water' if places.remarks[s] == 'lake' else ''}".rstrip()
         shade = f"shade-{_shade(best, p.shape[1])}" if not arrows else "plain"
         shapes.append(rectangle(x + 1, y + 1, size - 2, size - 2, f"cell {shade}{remark}", f"{names[s]}: {taken}"))
@@ -125,7 +128,7 @@ def _map(places: Places, names: list[str], p: Array, weight: float, n: int, arro
     shapes.append(text(left, bottom + 33, _axis_words(places), "name"))
     name = f"Member {n + 1}, played in {percent(weight)} of the episodes"
     counts = np.bincount(p.argmax(axis=1), minlength=p.shape[1])
-    said = "; ".join(f"action {a} in {c} of {len(p)} states" for a, c in enumerate(counts) if c)
+    said = "; ".join(f"{view.action_name(a)} in {c} of {len(p)} states" for a, c in enumerate(counts) if c)
     drawing = figure(bottom + 40, name, said + ".", *shapes)
     return tag("div", tag("h3", name), drawing)
 
@@ -143,7 +146,7 @@ def _table(view: View, mixture: MixturePolicy, order: list[int]) -> Markup:
     heads = ["state", *(f"member {n + 1} ({percent(float(mixture.weights[k]))})" for n, k in enumerate(order))]
     rows: list[list[Content]] = []
     for s in states.tolist():
-        cells: list[Any] = [_chances(p[s]) for p in tables]
+        cells: list[Any] = [_chances(view, p[s]) for p in tables]
         rows.append([view.state_name(s), *cells])
     note = f"The first {len(states)} of {S:,} states; policy.npz holds all." if len(states) < S else ""
     lead = f"What each member does in each state, out of {A} actions numbered from 0. {note}".strip()
@@ -151,8 +154,8 @@ def _table(view: View, mixture: MixturePolicy, order: list[int]) -> Markup:
     return join(tag("p", lead, class_="note"), whole if len(rows) <= _MOST_OPEN else details("State by state", whole))
 
 
-def _chances(p: Array) -> str:
+def _chances(view: View, p: Array) -> str:
     best = np.argsort(-p, kind="stable")[:3]
     if p[best[0]] > 0.999:
-        return str(int(best[0]))
-    return ", ".join(f"{a}: {percent(float(p[a]))}" for a in best.tolist() if p[a] > 0.0005)
+        return view.action_name(int(best[0]), "")
+    return ", ".join(f"{view.action_name(a, '')}: {percent(float(p[a]))}" for a in best.tolist() if p[a] > 0.0005)

@@ -51,7 +51,7 @@
       low += weights[n] * limits[0][0];
       high += weights[n] * limits[1][0];
     }
-    return [user(0, low), user(0, high)];
+    return [user(0, low), user(0, high)].sort((a, b) => a - b);
   }
 
   // Several constraints: a mixture of the two stored mixtures around the threshold, which meets it and may not be the best.
@@ -120,7 +120,7 @@
       row.dataset.weight = JSON.stringify(weight);
       share.textContent = percent(weight);
       const own = data.names.map((name, j) => `${name} ${format(user(1 + j, data.columns[k][1 + j]))}`).join(", ");
-      words.textContent = `policy #${k + 1}: reward ${format(user(0, data.columns[k][0]))}, ${own}`;
+      words.textContent = `policy #${k + 1}: ${data.objective} ${format(user(0, data.columns[k][0]))}, ${own}`;
       bar.style.width = `${100 * weight}%`;
       row.append(share, words, bar);
       place.append(row);

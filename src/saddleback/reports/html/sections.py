@@ -27,9 +27,9 @@ def proof(view: View) -> Markup:
         rows: list[list[Content]] = []
         for row in (view.reward, *view.constraints):
             verdict = row.verdict or _plain_verdict(row.worth)
-            rows.append([row.name, row.wanted or "largest", number(row.estimate), between(row.limits), verdict])
+            rows.append([row.name, row.wanted or problem.wanted, number(row.estimate), between(row.limits), verdict])
         if proof is not None and proof["upper_bound"] is not None:
-            rows.append(["best policy there is", "", "", at_most(proof["upper_bound"]), "proved"])
+            rows.append(["best policy there is", "", "", at_most(proof["upper_bound"], problem.minimise), "proved"])
             rows.append(["what this one loses to it", "", "", at_most(proof["gap"]), "proved"])
         heads = ["quantity", "wanted", "estimate", "limits", "verdict"]
         parts.append(table(heads, rows, f"Limits, with {percent(view.confidence)} confidence", words=(0, 4)))
@@ -73,7 +73,12 @@ def members(view: View) -> Markup:
             cells.append(number(value) if holds else join(number(value), tag("span", " misses", class_="misses")))
         missing += member["weight"] if broken else 0.0
         rows.append([str(n + 1), percent(member["weight"]), number(member["value"]), *cells])
-    heads = ["member", "share of episodes", "reward", *(f"{row.name} {row.wanted}" for row in view.constraints)]
+    heads = [
+        "member",
+        "share of episodes",
+        view.problem.objective,
+        *(f"{row.name} {row.wanted}" for row in view.constraints),
+    ]
     many = len(members) > 1
     lead = (
         "One policy, played all the time."
@@ -116,7 +121,13 @@ def starts(view: View) -> Markup:
         return tag("p", f"Every episode starts in the same state, {name}: the limits above are those from there.")
     if not rows:
         return tag("p", "There are no limits by start state: no start state had enough rollouts of its own.")
-    heads = ["start state", "probability", "rollouts", "reward", *(f"{r.name} {r.wanted}" for r in view.constraints)]
+    heads = [
+        "start state",
+        "probability",
+        "rollouts",
+        view.problem.objective,
+        *(f"{r.name} {r.wanted}" for r in view.constraints),
+    ]
     cells: list[list[Content]] = [
         [
             view.state_name(row["state"]),

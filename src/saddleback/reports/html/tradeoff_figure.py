@@ -50,6 +50,7 @@ def _numbers(view: View, data: dict[str, Any]) -> dict[str, Any]:
         "horizon": problem.horizon,
         "targets": problem.thresholds.tolist(),
         "names": [c.name for c in problem.constraints],
+        "objective": problem.objective,
         "senses": [symbol(c.sense) for c in problem.constraints],
         "asked": problem.user_thresholds().tolist(),
         "bound": None,
@@ -65,7 +66,7 @@ def _numbers(view: View, data: dict[str, Any]) -> dict[str, Any]:
             pair[0] if c.sense == ">=" else pair[1]
             for pair, c in zip(proof["constraints"], problem.constraints, strict=True)
         ]
-        out["floor"] = {"value": proof["value"][0], "constraints": ends}
+        out["floor"] = {"value": proof["value"][int(problem.minimise)], "constraints": ends}
     return out
 
 
@@ -76,7 +77,8 @@ def _band(view: View, data: dict[str, Any], point: dict[str, Any]) -> tuple[floa
         return None
     base, factor = float(view.problem.base[0] * view.problem.horizon), float(view.problem.scale[0])
     low, high = (sum(w * pair[e][0] for w, pair in zip(point["weights"], known, strict=True)) for e in (0, 1))
-    return low * factor + base, high * factor + base
+    low, high = sorted((low * factor + base, high * factor + base))
+    return low, high
 
 
 def _ceiling(view: View, i: int, threshold: float) -> float | None:
@@ -101,7 +103,7 @@ def _figure(
     ends = [e for pair in band if pair for e in pair]
     x = scale([*thresholds, *([chosen[0]] if chosen else []), row.threshold or thresholds[0]], 52, WIDTH - 12, 0.04)
     y = scale([*values, *ends, *([chosen[1]] if chosen else []), *(view.reward.limits or ())], 250, 26, 0.08)
-    shapes = [axes(x, y, f"{row.name} {symbol(row.sense)} threshold", "best reward")]
+    shapes = [axes(x, y, f"{row.name} {symbol(row.sense)} threshold", f"best {view.problem.objective}")]
     if all(band):
         around = [(x(t), y(b[1])) for t, b in zip(thresholds, band, strict=True)]
         around += [(x(t), y(b[0])) for t, b in zip(thresholds[::-1], band[::-1], strict=True)]
@@ -126,21 +128,27 @@ def _figure(
     shapes.append(line(x.start, y.start, x.start, y.end, "marker", id=f"marker-{k}"))
     shapes.append(circle(x.start, y.end, 6, "pointer", id=f"pointer-{k}"))
     said = (
-        f"The best reward falls from {number(max(values))} to {number(min(values))} as the threshold of {row.name} goes from "
+        f"The best {view.problem.objective} falls from {number(max(values))} to {number(min(values))} as the threshold of {row.name} goes from "
         f"{number(thresholds[values.index(max(values))])} to {number(thresholds[values.index(min(values))])}."
     )
     frame = {"x": [x.low, x.high, x.start, x.end], "y": [y.low, y.high, y.start, y.end]}
     return figure(
-        290, f"Best reward against {row.name}", said, *shapes, caption=_legend(view, bool(ceiling), all(band))
+        290,
+        f"Best {view.problem.objective} against {row.name}",
+        said,
+        *shapes,
+        caption=_legend(view, bool(ceiling), all(band)),
     ), frame
 
 
 def _legend(view: View, ceiling: bool, band: bool) -> Markup:
-    words = [tag("span", "best reward, estimated", class_="key key-curve")]
+    words = [tag("span", f"best {view.problem.objective}, estimated", class_="key key-curve")]
     if band:
         words.append(tag("span", "likely range", class_="key key-band"))
     if ceiling:
-        words.append(tag("span", "proved ceiling", class_="key key-ceiling"))
+        words.append(
+            tag("span", "proved floor" if view.problem.minimise else "proved ceiling", class_="key key-ceiling")
+        )
     words.append(tag("span", "this policy", class_="key key-estimate"))
     if view.problem.num_constraints == 1:
         words.append(tag("span", "single policies", class_="key key-seen"))
@@ -165,12 +173,13 @@ def _controls(view: View, curve: dict[str, Any], i: int, k: int) -> Markup:
     first, last = points[0]["threshold"], points[-1]["threshold"]
     ends = " to ".join(number(0.0 if abs(t) < 1e-6 * (last - first) else t) for t in (first, last))
     exact = tag("input", type="number", step="any", id=f"exact-{k}", value=f"{points[nearest]['threshold']:.6g}")
+    objective, beyond = view.problem.objective, "costs less than" if view.problem.minimise else "earns more than"
     outputs = [
-        ("value", "Best reward"),
+        ("value", f"Best {objective}"),
         ("range", f"Likely range, {percent(view.run.drawings[FRONTIER]['confidence'])} (measured)"),
-        ("ceiling", "No policy earns more than (proved)"),
-        ("floor", "Within reach: at least (proved)"),
-        ("price", f"Price: reward per unit of {row.name}"),
+        ("ceiling", f"No policy {beyond} (proved)"),
+        ("floor", f"Within reach: at {'most' if view.problem.minimise else 'least'} (proved)"),
+        ("price", f"Price: {objective} per unit of {row.name}"),
     ]
     cells = [
         tag("div", tag("dt", words), tag("dd", tag("output", "–", id=f"{name}-{k}", for_=f"slider-{k}")))
@@ -205,5 +214,7 @@ def _table(view: View, curve: dict[str, Any], band: list[Any], i: int) -> Markup
         p, limits = points[k], band[k]
         mixture = " + ".join(f"{percent(w)} of #{c + 1}" for w, c in zip(p["weights"], p["members"], strict=True))
         rows.append([number(p["threshold"]), number(p["value"]), between(limits), number(p["multiplier"]), mixture])
-    heads = [f"{row.name} {symbol(row.sense)}", "best reward", "likely range", "price", "mixture"]
-    return details("The same as a table", table(heads, rows, f"Best reward against {row.name}", words=(4,)))
+    heads = [f"{row.name} {symbol(row.sense)}", f"best {view.problem.objective}", "likely range", "price", "mixture"]
+    return details(
+        "The same as a table", table(heads, rows, f"Best {view.problem.objective} against {row.name}", words=(4,))
+    )

@@ -99,6 +99,13 @@ class View:
         delta = self.answer["settings"].get("delta")
         return 1 - delta if isinstance(delta, float) and 0 < delta < 1 else 0.95
 
+    def action_name(self, action: int, word: str = "action ") -> str:
+        """As the problem calls it, or ``word`` and its number."""
+        names = self.problem.actions
+        if names is None or not 0 <= action < len(names):
+            return f"{word}{action}"
+        return plain(names[action], 80)
+
     def state_name(self, state: Any) -> str:
         """As the problem calls it."""
         names = self.problem.state_names
@@ -125,7 +132,10 @@ def view_of(run: Run, problem: CMDP) -> View:
     proved = proof is not None and proof["value"] is not None
     assert proof is not None or not proved
     reward = Row(
-        "reward", answer["value"], tuple(proof["value"]) if proof and proved else None, "proved" if proved else "none"
+        problem.objective,
+        answer["value"],
+        tuple(proof["value"]) if proof and proved else None,
+        "proved" if proved else "none",
     )
     thresholds = problem.user_thresholds().tolist()
     constraints = []
@@ -192,7 +202,7 @@ def answer_sentence(view: View) -> list[str]:
                 f"That no policy can meet the constraints is proved with {percent(view.confidence)} confidence."
             )
         return parts
-    earned = f"This policy earns {number(reward.estimate)}"
+    earned = f"This policy {'costs' if view.problem.minimise else 'earns'} {number(reward.estimate)}"
     if reward.limits is not None:
         earned += f", proved between {number(reward.limits[0])} and {number(reward.limits[1])}"
     parts = [earned + "."]
@@ -204,7 +214,8 @@ def answer_sentence(view: View) -> list[str]:
             kept += f": {'proved' if row.worth == 'proved' else 'likely'} to lie between {ends}, {row.conclusion}"
         parts.append(kept + ".")
     if proof is not None and proof["upper_bound"] is not None:
-        parts.append(f"No policy that meets the constraints can earn more than {number(proof['upper_bound'])}.")
+        most = "cost less than" if view.problem.minimise else "earn more than"
+        parts.append(f"No policy that meets the constraints can {most} {number(proof['upper_bound'])}.")
     if proof is not None and proof["value"] is not None:
         parts.append(f"All of this holds together with {percent(view.confidence)} confidence.")
     return parts

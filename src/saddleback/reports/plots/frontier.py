@@ -39,7 +39,7 @@ def plot_frontier(frontier: Any, ax: Any = None, chosen: float | None = None) ->
 def _curve(ax: Any, frontier: Any, chosen: float | None) -> None:
     problem = frontier.problem
     constraint = problem.constraints[frontier.constraint]
-    prepare(ax, f"Best reward against {constraint.name}", "", f"reward ({_UNIT})")
+    prepare(ax, f"Best {problem.objective} against {constraint.name}", "", f"{problem.objective} ({_UNIT})")
     points = frontier.points
     x, value = np.array([p.threshold for p in points]), np.array([p.value for p in points])
     if frontier.band is not None:

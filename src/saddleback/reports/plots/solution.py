@@ -53,14 +53,20 @@ def plot_solution(solution: Any, panel: str | None = None, ax: Any = None) -> An
 
 
 def _reward(ax: Any, solution: Any) -> None:
-    prepare(ax, "Reward", _UNIT, "")
+    prepare(ax, solution.problem.objective.capitalize(), _UNIT, "")
     proof = solution.certificate
     if proof is not None and proof.value is not None:
         _interval(ax, 0, proof.value, BLUE, f"proved, {confidence(proof.confidence)}")
     ax.plot([solution.value], [0], "o", color="black", markersize=5, label="estimate")
     if proof is not None and proof.upper_bound is not None:
-        ax.axvline(proof.upper_bound, color=ORANGE, linewidth=1.6, linestyle="--", label="no policy exceeds")
-    ax.set_yticks([0], ["reward"])
+        ax.axvline(
+            proof.upper_bound,
+            color=ORANGE,
+            linewidth=1.6,
+            linestyle="--",
+            label=f"no policy {'costs less' if solution.problem.minimise else 'exceeds'}",
+        )
+    ax.set_yticks([0], [solution.problem.objective])
     ax.set_ylim(-1, 1)
     legend(ax, loc="upper center", ncols=2)
 
@@ -102,7 +108,7 @@ def _dual(ax: Any, solution: Any) -> None:
 
 def _members(ax: Any, solution: Any) -> None:
     row = solution.constraints[0]
-    prepare(ax, "Members of the mixture", f"{row.name} ({_UNIT})", f"reward ({_UNIT})")
+    prepare(ax, "Members of the mixture", f"{row.name} ({_UNIT})", f"{solution.problem.objective} ({_UNIT})")
     x = [m.constraints[0] for m in solution.members]
     y = [m.value for m in solution.members]
     area = [30 + 220 * m.weight for m in solution.members]
