@@ -231,8 +231,8 @@ def contents(run: Path) -> dict[str, bytes]:
 
 def solved_with(numpy: Failing, place: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     with monkeypatch.context() as patch:
-        for module in ("buffer", "batches", "blocks"):
-            patch.setattr(f"saddleback.{module}.np", numpy)
+        for module in ("buffer", "collect", "counted_buffer", "batches", "blocks"):
+            patch.setattr(f"saddleback.sampling.{module}.np", numpy)
         return command(*SOLVE, "--out", place)
 
 
