@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 from saddleback import __version__
 
 project = "saddleback"
@@ -27,3 +30,29 @@ html_title = f"saddleback {version}"
 html_copy_source = False
 html_show_copyright = False
 html_show_sourcelink = False
+
+
+_ENTRY = re.compile(r"^(?P<names>[a-z_]\w*(?:, [a-z_]\w*)*):? {2,}(?P<text>\S.*)$")
+
+
+def parameter_lists(_app: object, _what: str, _name: str, _thing: object, _options: object, lines: list[str]) -> None:
+    """Parameters in two columns, as the docstrings have them for people at a prompt, become a list of definitions."""
+    out: list[str] = []
+    inside = False
+    for line in lines:
+        entry = _ENTRY.match(line)
+        if line in ("Parameters", "----------"):
+            continue
+        if entry:
+            out += ([] if inside else [""]) + [f"``{entry['names']}``", f"   {entry['text']}"]
+        elif inside and line.startswith("  "):
+            out.append(f"   {line.strip()}")
+        else:
+            out += ["", line] if inside and line else [line]
+        inside = bool(entry) or (inside and line.startswith("  "))
+    lines[:] = out
+
+
+def setup(app: Any) -> None:
+    """Called by Sphinx."""
+    app.connect("autodoc-process-docstring", parameter_lists)
