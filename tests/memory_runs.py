@@ -76,7 +76,11 @@ def limited(case: Case, share: float) -> dict[str, Any]:
     before = settle()
     try:
         found = saddleback.solve(
-            problem, model, samples=case.samples, certificate=case.certificate, feasibility=case.feasibility
+            problem,
+            model,
+            samples=case.samples + case.certificate,
+            feasibility=case.feasibility,
+            method=saddleback.Method(certificate=case.certificate),
         )
     except InputError as refused:
         return {"refused": str(refused), "name": refused.name, "calls": model.num_queries, "predicted": predicted}
@@ -88,7 +92,10 @@ def repeated(case: Case, times: int, warm: int) -> list[int]:
     problem, model = case.make()
     found = []
     for seed in range(warm + times):
-        saddleback.solve(problem, model, samples=case.samples, certificate=case.certificate, seed=seed)
+        total = case.samples + case.certificate
+        saddleback.solve(
+            problem, model, samples=total, seed=seed, method=saddleback.Method(certificate=case.certificate)
+        )
         if seed >= warm:
             found.append(height("VmRSS"))
     return found

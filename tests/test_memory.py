@@ -266,10 +266,9 @@ def test_any_allocation_may_fail(tmp_path: Path, monkeypatch: Any, capsys: Any) 
 
 CRAMPED = """
 import resource, sys
-from saddleback import cli, zoo
-from spelled_out import solve
+from saddleback import cli, solve, zoo
 small = zoo.make("random-linear", states=20, dim=3)
-solve(small.problem, small.simulator, samples=2000, certificate=2000)  # linear algebra libraries end a process otherwise
+solve(small.problem, small.simulator, samples=4000)  # linear algebra libraries end a process otherwise
 lines = open(sys.argv[1]).read().splitlines()
 size = 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmSize"))
 resource.setrlimit(resource.RLIMIT_AS, (size + int(sys.argv[2]), -1))

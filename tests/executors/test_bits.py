@@ -134,9 +134,9 @@ def test_one_stream_a_worker_would_give_other_bits(serial, tmp_path, monkeypatch
 
 def test_killed_and_resumed_with_other_workers(tmp_path):
     """Killed when part of it is on the disk; taken up by another number of workers."""
-    whole = sampled(tmp_path / "whole", "--rounds", 12)
+    whole = sampled(tmp_path / "whole", "--rounds", 60)
     place = tmp_path / "s"
-    command = [sys.executable, "-m", "saddleback", "sample", "queue", "--out", str(place), "--rounds", "12"]
+    command = [sys.executable, "-m", "saddleback", "sample", "queue", "--out", str(place), "--rounds", "60"]
     program = subprocess.Popen([*command, "--workers", "2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     manifest, end = place / "samples" / "samples-0" / "manifest.jsonl", time.monotonic() + 60
     while not (manifest.is_file() and manifest.stat().st_size) and program.poll() is None and time.monotonic() < end:
@@ -144,7 +144,7 @@ def test_killed_and_resumed_with_other_workers(tmp_path):
     os.kill(program.pid, signal.SIGKILL)
     program.communicate(timeout=60)
     assert program.returncode == -signal.SIGKILL
-    rest = sampled(place, "--rounds", 12, "--workers", 3)
+    rest = sampled(place, "--rounds", 60, "--workers", 3)
     assert rest["sha256"] == whole["sha256"]
     assert 0 < rest["drawn_now"] < whole["samples"], "some were kept, and only the others drawn"
 

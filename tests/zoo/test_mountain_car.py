@@ -140,7 +140,7 @@ def peak():
 
 instance, n = make("mountain-car"), int(sys.argv[1])
 before = peak()
-solution = solve(instance.problem, instance.simulator, samples=n, certificate=n, feasibility="strict", seed=0)
+solution = solve(instance.problem, instance.simulator, samples=2 * n, feasibility="strict", seed=0)
 print(json.dumps({"samples": solution.samples, "above": peak() - before}))
 """
 
