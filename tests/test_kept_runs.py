@@ -66,6 +66,18 @@ def test_a_run_made_in_python_is_resumed_with_its_problem(tmp_path: Path) -> Non
         resume(tmp_path / "run")
 
 
+def test_a_choice_that_a_run_cannot_keep_is_refused(tmp_path: Path) -> None:
+    for method in (Method(dual=Part("column-generation", {"tolerance": 0.1})), Method(target=(1.0,))):
+        with pytest.raises(InputError, match="must be left out where the run is kept"):
+            saddleback.solve(*made(), samples=20_000, method=method, out=tmp_path / "run")
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_options_of_another_dual_are_refused() -> None:
+    with pytest.raises(InputError, match="must be options of column-generation"):
+        Method(dual=Part("column-generation", {"iterations": 5}))
+
+
 def test_two_workers_draw_the_same_samples(tmp_path: Path) -> None:
     one = saddleback.solve(*made(), samples=20_000, seed=1)
     two = saddleback.solve(*made(), samples=20_000, seed=1, workers=2)

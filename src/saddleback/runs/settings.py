@@ -7,6 +7,7 @@ a new option is a field of one of the two, and nothing else.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -101,6 +102,12 @@ class Method:
             given = getattr(self, kind)
             if isinstance(given, str | Part):
                 _known(kind, given)
+        if isinstance(self.dual, str | Part):
+            name, dual, options = self.dual_part
+            try:
+                inspect.signature(dual.configure).bind(None, **options)
+            except TypeError as error:
+                raise InputError("dual options", f"must be options of {name}", dict(options), str(error)) from None
         if self.target is not None:
             object.__setattr__(self, "target", tuple(float(x) for x in self.target))
 
@@ -215,8 +222,14 @@ class Settings:
         return total - proof, proof
 
     def record(self) -> dict[str, Any]:
-        """What a run folder keeps: the parts by name, for `resume` to ask the very same again."""
+        """What a run folder keeps: the parts by name, for `resume` to ask the very same again.
+
+        A choice that it has no place for is refused, lest the run that is kept be another than the one that was asked for.
+        """
         m = self.method
+        lost = sorted(set(m.dual_part[2]) - {"iterations"})
+        require(not lost, "dual options", "must be left out where the run is kept", lost, "solve without out=")
+        require(m.target is None, "target", "must be left out where the run is kept", m.target, "solve without out=")
         parts: dict[str, Any] = {
             "feasibility": self.feasibility,
             "mode": m.mode,
