@@ -63,7 +63,7 @@ NEEDS: dict[str, set[str]] = {
         "reports": "problem simulators.checks sampling.memory.limit exact certificates runs solving",
         "testing": "problem features simulators simulators.checks designs sampling method exact",
         "cli": "errors _version files problem simulators simulators.checks designs sampling method.solvers"
-        " method.evaluators method.duals instances instances.zoo runs solving"
+        " method.evaluators method.duals instances.zoo runs solving"
         " reports reports.listeners reports.html",
         "__main__": "cli",
         "__init__": "errors _version problem features simulators designs certificates instances instances.zoo runs solving"

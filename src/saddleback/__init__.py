@@ -37,9 +37,8 @@ if TYPE_CHECKING:
     from saddleback.simulators.generative_model import GenerativeModel
     from saddleback.simulators.table import Table
     from saddleback.solving.frontier import frontier
-    from saddleback.solving.kept_run import resume
     from saddleback.solving.solution import Solution
-    from saddleback.solving.solve import solve
+    from saddleback.solving.solve import resume, solve
     from saddleback.solving.strict import issue_certificate
 
 _HOME = {
@@ -74,7 +73,7 @@ _HOME = {
     "optimal_design": "designs.optimal",
     "plot": "reports.plots",
     "report": "reports.html.page",
-    "resume": "solving.kept_run",
+    "resume": "solving.solve",
     "save_policy": "problem.policy_file",
     "save_table": "instances.table_file",
     "solve": "solving.solve",

@@ -20,8 +20,8 @@ from saddleback.method.solvers import BY_NAME as SOLVERS
 from saddleback.method.solvers import EXTRAS, TABULAR
 from saddleback.problem.policies import as_table
 from saddleback.runs.settings import Method
-from saddleback.solving.a_priori import oracle_errors
 from saddleback.solving.prepare import prepare
+from saddleback.solving.promise import oracle_errors
 from saddleback.theory import (
     best_split,
     dual_settings,

@@ -10,7 +10,7 @@ BLAS thread. The pairs are divided into lots, whose bounds follow from the count
 the distinct next states is refused: none are held.
 
 Finite states need no second reading: their counts, |C| × S for each batch, are all there is to know, and a buffer in
-memory holds them (:func:`saddleback.solving.prepare_from_store.counted_buffer`).
+memory holds them (:func:`saddleback.sampling.store.buffers.counted_buffer`).
 """
 
 from __future__ import annotations

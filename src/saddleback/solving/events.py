@@ -22,18 +22,25 @@ from saddleback.problem.cmdp import CMDP
 from saddleback.runs.answer import Answer
 from saddleback.runs.events import Callback, Event, tell
 
+Progress = Callable[[str, int, int], None]
+"""Called with (what, done, total) while a solve runs."""
+
 
 def dual_watcher(
-    callbacks: Sequence[Callback], problem: CMDP, dual: Dual, attempt: int
+    callbacks: Sequence[Callback], progress: Progress | None, problem: CMDP, dual: Dual, attempt: int
 ) -> Callable[[int, Step], None] | None:
     """A watcher of Alg. 1 that makes an event of every iteration; None where nobody listens."""
-    if not callbacks:
+    if not callbacks and progress is None:
         return None
     steps: list[Step] = []
 
     def watch(iteration: int, step: Step) -> None:
         steps.append(step)
-        tell(callbacks, {"event": "dual", "attempt": attempt, "iteration": iteration, **_iterate(problem, dual, steps)})
+        if callbacks:
+            event = {"event": "dual", "attempt": attempt, "iteration": iteration}
+            tell(callbacks, {**event, **_iterate(problem, dual, steps)})
+        if progress is not None:
+            progress("dual iterations", iteration, max(dual.num_steps, iteration))
 
     return watch
 

@@ -25,12 +25,12 @@ from saddleback.errors import InputError, require
 from saddleback.method.slater import Slater, estimate_slater
 from saddleback.problem.cmdp import CMDP
 from saddleback.runs.settings import Feasibility, Method, Settings
-from saddleback.sampling.memory import Lot, predict, predict_run
+from saddleback.sampling.memory import Lot, check, predict, predict_run
 from saddleback.simulators.generative_model import BLOCK, GenerativeModel, Stream, generator
-from saddleback.solving.pipeline import carry_out
+from saddleback.solving.find import budget_of
 from saddleback.solving.prepared import Prepared
 from saddleback.solving.solution import Solution
-from saddleback.solving.strict import guide_of
+from saddleback.solving.strict import certified, guide_of
 from saddleback.theory import Plan
 from saddleback.theory import plan as worst_case_plan
 
@@ -111,7 +111,10 @@ def forecast(
     require(pilot >= 2, "samples", "must be at least 2", pilot, "use 20000")
     try:
         asked = Settings(pilot, delta=delta, seed=seed, method=Method(certificate=pilot - pilot // 2))
-        tried = carry_out(problem, simulator, asked)
+        calls, proof = asked.split()
+        check(predict_run(problem, calls, certificate=proof, num_signals=simulator.num_signals), pilot)
+        tried = budget_of(problem, simulator, asked, calls)
+        tried = certified(tried, simulator, samples=proof, seed=seed, delta=delta)
     except InputError as fault:
         if fault.name != "samples":
             raise

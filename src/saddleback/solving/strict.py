@@ -11,7 +11,6 @@ in any case, with the target that the pilot asks for, be it higher or lower.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 
 import numpy as np
@@ -32,9 +31,9 @@ from saddleback.runs.verdict import Proof, Reason, Status, Verdict
 from saddleback.sampling.blocks import Executor
 from saddleback.simulators.generative_model import GenerativeModel, derived_seed
 from saddleback.solving.find import find_policy, mixture_interval
+from saddleback.solving.prepare import grid_points
 from saddleback.solving.prepared import Prepared
-from saddleback.solving.solution import Solution
-from saddleback.solving.verdict import refutation, rests_on
+from saddleback.solving.solution import Solution, refutation, rests_on
 
 _SHARES, _PILOT_SHARES = (0.75, 0.75, 1.0), (0.25, 0.75, 1.0)  # of the samples that are left, for each attempt
 _ATTEMPTS = len(_SHARES)
@@ -155,9 +154,7 @@ def _over_all_columns(solution: Solution) -> Solution:
         return solution
     problem, oracle = parts.problem, parts.oracle
     if isinstance(parts.evaluator, Measured) and parts.resolution is not None:
-        points = itertools.product(range(parts.resolution + 1), repeat=problem.num_constraints)
-        prices = np.array([x for x in points if sum(x) <= parts.resolution]) / parts.resolution
-        oracle.prefetch(np.column_stack([1.0 - prices.sum(axis=1), prices]))
+        oracle.prefetch(grid_points(problem, parts.resolution))
     values = np.array([v for _, v in oracle.columns])
     master = solve_master(values, _target(solution) - 1e-9 * problem.horizon)
     if master is None:

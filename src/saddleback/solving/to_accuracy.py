@@ -31,12 +31,10 @@ from saddleback.runs.verdict import Reason, Status, Verdict
 from saddleback.sampling.blocks import Executor
 from saddleback.sampling.memory import check, predict_run
 from saddleback.simulators.generative_model import GenerativeModel, derived_seed
-from saddleback.solving.budget import budget_of
-from saddleback.solving.events import certificate_event, round_event
-from saddleback.solving.find import Progress
-from saddleback.solving.solution import Solution
+from saddleback.solving.events import Progress, certificate_event, round_event
+from saddleback.solving.find import budget_of
+from saddleback.solving.solution import Solution, rests_on
 from saddleback.solving.strict import certified, guide_of
-from saddleback.solving.verdict import rests_on
 
 _FIRST_SAMPLES, _PER_PAIR = 2_000, 20
 _LEAST_GROWTH, _MOST_GROWTH = 1.5, 8.0

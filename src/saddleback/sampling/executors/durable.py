@@ -9,7 +9,7 @@ are acknowledged at least every second, at the end of every list of tasks, and b
 
 A task that wants fewer samples than the stored block holds gets the first of them; one that wants more, because an earlier
 version planned otherwise, gets them and the rest from a stream of its own. Samples that are drawn now and solved
-from later (:mod:`saddleback.solving.prepare_from_store`) may be kept as ``counts`` where the states are finitely many.
+from later (:mod:`saddleback.sampling.store.buffers`) may be kept as ``counts`` where the states are finitely many.
 """
 
 from __future__ import annotations

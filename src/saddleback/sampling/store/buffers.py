@@ -1,18 +1,15 @@
-"""From a store of samples to oracles, without a simulator: the part of a solve that follows sampling.
+"""Buffers on the samples of a store: in memory, streamed, or on Ray.
 
-    streams SOLVER and EVALUATION of a store → two buffers: in memory, streamed, or on Ray → O(σ) = (π_σ, V̂(π_σ))
-
-A run that draws into a folder (:mod:`saddleback.sampling.executors.durable`), or several whose stores were merged, leave such a store; its
-pairs are those of the design, which the problem and the method fix. What is larger than memory is streamed: finite states
-are counted in one pass and held as counts, points of R^k are read anew whenever they are asked about
-(:mod:`saddleback.sampling.streamed_buffer`), and the first of them are held too: baselines, prices and allocation of a certificate need a
-buffer to look at, and nothing but the width of its limits depends on how large it is.
+What is larger than memory is streamed: finite states are counted in one pass and held as counts, points of R^k are read anew
+whenever they are asked about (:mod:`saddleback.sampling.streamed_buffer`), and the first of them are held too: baselines,
+prices and allocation of a certificate need a buffer to look at, and nothing but the width of its limits depends on how large
+it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -20,24 +17,15 @@ from numpy.typing import NDArray
 
 from saddleback.designs.design import Design
 from saddleback.errors import InputError, require
-from saddleback.method.framework import Oracle
-from saddleback.method.oracles import Allocating, InteractiveEvaluator, InteractiveSolver, Remarking, reads_batches
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.policies import Policy
-from saddleback.problem.remarks import Remark
-from saddleback.problem.spaces import Array, States
-from saddleback.runs.settings import Method
-from saddleback.sampling.allocation import batches_and_counts
+from saddleback.problem.spaces import States
 from saddleback.sampling.batches import CountBatches, Parts
 from saddleback.sampling.buffer import Buffer
 from saddleback.sampling.collect import Samples
 from saddleback.sampling.counted_buffer import CountedBuffer, cut
 from saddleback.sampling.signals import SignalMoments
 from saddleback.sampling.store.sample_store import SampleStore
-from saddleback.sampling.streamed_buffer import StreamedBuffer, ray_buffer, streamed_buffer
-from saddleback.simulators.generative_model import Stream
-from saddleback.solving.parts import parts_of, usual_allocation
-from saddleback.solving.prepared import Prepared, canonical
+from saddleback.sampling.streamed_buffer import ray_buffer, streamed_buffer
 
 _MOST_COUNTS = 1 << 27  # distinct (batch, pair, next state) that may be counted: 2 GB
 _EXCERPT = 1 << 16  # points of a streamed buffer that are held to guide a certificate
@@ -53,51 +41,10 @@ class OnRay(NamedTuple):
     options: Any = None
 
 
-def prepare_from(
-    problem: CMDP,
-    store: SampleStore,
-    method: Method | None = None,
-    *,
-    buffer: Literal["memory", "streamed"] | OnRay = "streamed",
-    num_batches: tuple[int, int] | None = None,
-) -> Prepared:
-    """Oracles on the samples of a store, as :func:`saddleback.solving.prepare.prepare` makes them on those it draws.
-
-    ``num_batches`` is T of the solver's and of the evaluator's buffer (None: what the mode makes of that many samples).
-    Close both buffers of a Prepared on Ray when it is done with.
-    """
-    method = method or Method()
-    problem, names, solver, evaluator, designer = parts_of(problem, method)
-    if isinstance(solver, (InteractiveSolver, Allocating)):
-        rule = "must be one that asks for means over the design's pairs"
-        raise InputError("solver", rule, names["solver"], "use plug-in or ls-mdvi")
-    if isinstance(evaluator, InteractiveEvaluator):
-        raise InputError("evaluator", "must not play where samples are stored", names["evaluator"], "use lstd")
-    design = designer.design(problem)
-    make = _maker(problem, store, design, buffer)
-    streams = (Stream.SOLVER, Stream.EVALUATION)[: method.buffers]
-    T = num_batches or tuple(_usual_batches(problem, design, store, stream, method) for stream in streams)
-    own = make(Stream.SOLVER, T[0])
-    evaluation = own
-    if method.buffers == 2:
-        evaluation = make(Stream.EVALUATION, T[-1] if reads_batches(evaluator) else 1)
-
-    def solve(sigmas: Array) -> list[Policy]:
-        return [canonical(problem, policy) for policy in solver.solve(problem, own, sigmas)]
-
-    oracle = Oracle(solve, lambda policy: evaluator.evaluate(problem, evaluation, policy), method.grid)
-    hints = None
-    if isinstance(own, StreamedBuffer) or isinstance(evaluation, StreamedBuffer):
-        hints = tuple(cut(excerpt(store, stream, problem, design), problem, design, 1) for stream in streams)
-    drawn = own.num_samples + (evaluation.num_samples if method.buffers == 2 else 0)
-    remarks = tuple(Remark("solver", r) for r in solver.remarks(problem)) if isinstance(solver, Remarking) else ()
-    return Prepared(
-        problem, design, own, evaluation, solver, evaluator, oracle, drawn, names, remarks, method.grid, 0, hints
-    )
-
-
-def _maker(problem: CMDP, store: SampleStore, design: Design, buffer: str | OnRay) -> Callable[[int, int], Buffer]:
-    """(stream, T) → buffer."""
+def buffer_maker(
+    problem: CMDP, store: SampleStore, design: Design, buffer: str | OnRay
+) -> Callable[[int, int], Buffer]:
+    """(stream, T) → buffer: "memory" holds every sample, "streamed" what fits, :class:`OnRay` leaves it to actors."""
     if isinstance(buffer, OnRay) and problem.num_states is None:
         more = {"actors": buffer.actors, "address": buffer.address, "options": buffer.options}
         folders = store.folder if buffer.folders is None else buffer.folders
@@ -110,17 +57,6 @@ def _maker(problem: CMDP, store: SampleStore, design: Design, buffer: str | OnRa
     if problem.num_states is not None:
         return lambda stream, T: counted_buffer(store, stream, problem, design, T)
     return lambda stream, T: streamed_buffer(store, stream, problem, design, T)
-
-
-def _usual_batches(problem: CMDP, design: Design, store: SampleStore, stream: int, method: Method) -> int:
-    """T as for a run that draws as many samples."""
-    held = store.held(stream, design.size)
-    allocation = method.allocation or usual_allocation(method.mode, design.operator is None)
-    literal = method.mode == "literal"
-    T, _ = batches_and_counts(
-        problem, design, int(held.sum()), literal=literal, batch_size=method.batch_size, allocation=allocation
-    )
-    return max(1, min(T, int(held.min())))
 
 
 def counted_buffer(store: SampleStore, stream: int, problem: CMDP, design: Design, num_batches: int = 1) -> Buffer:
