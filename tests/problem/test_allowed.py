@@ -18,7 +18,7 @@ from saddleback.instances.table_file import load_table, save_table
 from saddleback.method.solvers import BY_NAME, EXTRAS
 from saddleback.problem.actions import RestrictedFeatures, permitted_policy, read_allowed, stand_ins_of
 from saddleback.problem.cmdp import CMDP, Constraint
-from saddleback.problem.named_states import ListedStates
+from saddleback.problem.names import ListedStates
 from saddleback.problem.policies import GreedyPolicy, SoftmaxPolicy, TabularPolicy
 from saddleback.problem.spaces import BoxStates, FiniteStates
 from saddleback.simulators.checks.running import run_checks

@@ -47,14 +47,22 @@ class Policy(Protocol):
         ...
 
 
-class _Predict:
-    """Stable-Baselines3's calling convention for a stationary policy."""
-
-    def act(self, states: States, rng: np.random.Generator) -> Actions:
-        raise NotImplementedError  # pragma: no cover - every policy defines it
+class _Stationary:
+    """What policies share that have ``probabilities``, and Stable-Baselines3's calling convention."""
 
     def probabilities(self, states: States) -> Array:
+        """π(·|s), ``(n, A)``."""
         raise NotImplementedError  # pragma: no cover - every policy defines it
+
+    def act(self, states: States, rng: np.random.Generator) -> Actions:
+        """A random action per state, by inverse cumulative sums."""
+        cumulative = self.probabilities(states).cumsum(axis=1)
+        u = rng.random((len(cumulative), 1)) * cumulative[:, -1:]
+        return np.asarray((u >= cumulative).sum(axis=1), dtype=np.int64)
+
+    def mean_features(self, features: Features, states: States) -> Array:
+        """Σ_a π(a|s) φ(s, a)."""
+        return np.einsum("na,nad->nd", self.probabilities(states), features.all(states))
 
     def predict(
         self,
@@ -75,19 +83,24 @@ class _Predict:
 
 
 @dataclass(frozen=True, eq=False)
-class GreedyPolicy(_Predict):
-    """π(s) = argmax_a ⟨φ(s, a), θ⟩, lowest index first."""
+class _Linear(_Stationary):
+    """A policy that looks at ⟨φ(s, a), θ⟩."""
 
     features: Features
     theta: Array
 
     def __post_init__(self) -> None:
-        _check_theta(self.theta)
+        kind = np.asarray(self.theta).dtype
+        require(kind == np.float64, "theta", "must be float64", str(kind), "convert it where it is made")
 
     @property
     def num_actions(self) -> int:
         """Number of actions A."""
         return self.features.num_actions
+
+
+class GreedyPolicy(_Linear):
+    """π(s) = argmax_a ⟨φ(s, a), θ⟩, lowest index first."""
 
     def actions(self, states: States) -> Actions:
         """The chosen action per state."""
@@ -111,20 +124,10 @@ class GreedyPolicy(_Predict):
 
 
 @dataclass(frozen=True, eq=False)
-class SoftmaxPolicy(_Predict):
+class SoftmaxPolicy(_Linear):
     """π(a|s) ∝ exp(β ⟨φ(s, a), θ⟩): what entropic mirror descent ends with."""
 
-    features: Features
-    theta: Array
     beta: float
-
-    def __post_init__(self) -> None:
-        _check_theta(self.theta)
-
-    @property
-    def num_actions(self) -> int:
-        """Number of actions A."""
-        return self.features.num_actions
 
     def probabilities(self, states: States) -> Array:
         """Softmax rows."""
@@ -132,21 +135,13 @@ class SoftmaxPolicy(_Predict):
         p = np.exp(logits - logits.max(axis=1, keepdims=True))
         return np.asarray(p / p.sum(axis=1, keepdims=True))
 
-    def act(self, states: States, rng: np.random.Generator) -> Actions:
-        """A random action per state."""
-        return _draw_rows(self.probabilities(states), rng)
-
-    def mean_features(self, features: Features, states: States) -> Array:
-        """Σ_a π(a|s) φ(s, a)."""
-        return np.einsum("na,nad->nd", self.probabilities(states), features.all(states))
-
     def key(self) -> bytes:
         """The bytes of θ and β."""
         return b"softmax" + self.theta.tobytes() + np.float64(self.beta).tobytes()
 
 
 @dataclass(frozen=True, eq=False)
-class TabularPolicy(_Predict):
+class TabularPolicy(_Stationary):
     """π(a|s) as a table ``(S, A)`` of probabilities, or deterministic as an action table ``(S,)``."""
 
     table: NDArray[Any]
@@ -183,13 +178,13 @@ class TabularPolicy(_Predict):
         """The action of each state, drawn where the table is stochastic."""
         if self.is_deterministic:
             return np.asarray(self.table[states], dtype=np.int64)
-        return _draw_rows(self.table[states], rng)
+        return super().act(states, rng)
 
     def mean_features(self, features: Features, states: States) -> Array:
         """Σ_a π(a|s) φ(s, a)."""
         if self.is_deterministic:
             return features.at(states, np.asarray(self.table[states], dtype=np.int64))
-        return np.einsum("na,nad->nd", self.table[states], features.all(states))
+        return super().mean_features(features, states)
 
     def key(self) -> bytes:
         """The bytes of the table."""
@@ -288,22 +283,10 @@ def _as_states(observation: Any) -> States:
     return np.atleast_1d(x)
 
 
-def _check_theta(theta: Array) -> None:
-    kind = np.asarray(theta).dtype
-    require(kind == np.float64, "theta", "must be float64", str(kind), "convert it where it is made")
-
-
 def _one_hot_rows(actions: Actions, num_actions: int) -> Array:
     rows = np.zeros((len(actions), num_actions))
     rows[np.arange(len(actions)), actions] = 1.0
     return rows
-
-
-def _draw_rows(probabilities: Array, rng: np.random.Generator) -> Actions:
-    """One column index per row, by inverse cumulative sums."""
-    cumulative = probabilities.cumsum(axis=1)
-    u = rng.random((len(probabilities), 1)) * cumulative[:, -1:]
-    return np.asarray((u >= cumulative).sum(axis=1), dtype=np.int64)
 
 
 def maximum_over_actions(Q: Array) -> Array:

@@ -1,7 +1,7 @@
 """§2, the ground everything stands on: state spaces, arrays of states and actions, and feature maps (asm_32).
 
 States are an int array ``(n,)`` (finite spaces) or a float array ``(n, k)`` (continuous ones); actions an int array. A finite
-space may have the user's own states (:mod:`saddleback.problem.named_states`).
+space may have the user's own states (:mod:`saddleback.problem.names`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ Array = NDArray[np.float64]
 States = NDArray[Any]
 Actions = NDArray[np.int64]
 
-
-_SHOWN = 6  # states in a message
 _LISTED = 100_000  # states whose names are listed for reports
 
 
@@ -171,6 +169,29 @@ StateSpace = FiniteStates | BoxStates
 def own_states(space: StateSpace, states: NDArray[Any]) -> list[Any]:
     """An array of states one by one: the user's own, Python ints, or float arrays of their own."""
     return space.own(states) if isinstance(space, FiniteStates) else list(np.array(states))
+
+
+def refuse_float32(name: str, x: NDArray[Any]) -> None:
+    """Whole numbers, truth values and float64 pass."""
+    require(
+        x.dtype.kind in "iub" or x.dtype == np.float64,
+        name,
+        "must be float64 (sums over thousands of iterations lose float32's digits)",
+        str(x.dtype),
+        "convert it with .astype(numpy.float64) where it is made",
+    )
+
+
+def as_float64(name: str, given: Any) -> Array:
+    """An array of float64; ragged lists, text and numbers that lost digits before are refused."""
+    try:
+        x = np.asarray(given)
+    except ValueError:
+        raise InputError(name, "must have rows of one length", "rows of several", "make all rows alike") from None
+    if x.dtype.kind in "OUSMmV" or x.dtype.kind == "c":
+        raise InputError(name, "must be an array of numbers", f"{type(given).__name__} {x.dtype}", "give numbers only")
+    refuse_float32(name, x)
+    return x.astype(np.float64)
 
 
 def _radical_inverses(number: int, base: int) -> Array:

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saddleback.errors import InputError, finite_number, require
-from saddleback.problem.signals import as_float64
-from saddleback.problem.spaces import Array, FiniteStates, States, StateSpace
+from saddleback.errors import InputError, number, require
+from saddleback.problem.spaces import Array, FiniteStates, States, StateSpace, as_float64
 
 StartSampler = Callable[[int, np.random.Generator], States]
 """``sampler(number, rng)``: so many independent start states."""
@@ -121,7 +120,7 @@ def read_start(given: Any, space: StateSpace) -> Start:
 
 def _weighted(given: Mapping[Any, Any], space: StateSpace) -> Start:
     require(len(given) > 0, "start", "must hold at least one state", "an empty dict", _START)
-    weights = np.array([finite_number(f"start[{s!r}]", w, "must be a weight", _START) for s, w in given.items()])
+    weights = np.array([number(f"start[{s!r}]", w, rule="must be a weight", remedy=_START) for s, w in given.items()])
     finite = isinstance(space, FiniteStates)
     states = np.array([_place(s, space) for s in given]) if finite else np.vstack([_points(s, space) for s in given])
     return Start(states, weights)

@@ -31,9 +31,8 @@ from typing import Any
 import numpy as np
 
 from saddleback.errors import InputError, SaddlebackError, SimulatorError, require, takes
-from saddleback.problem.actions import Action
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.named_states import state_space
+from saddleback.problem.names import Action, state_space
 from saddleback.problem.spaces import Actions, FiniteStates, States, StateSpace
 from saddleback.simulators.generative_model import GenerativeModel, Stream, generator, only_allowed
 from saddleback.simulators.step_collector import Signals, Tray, signal_names

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.errors import BudgetError, InputError, SaddlebackError, SimulatorError, whole_number
-from saddleback.problem.named_states import state_space
+from saddleback.problem.names import state_space
 from saddleback.problem.spaces import Actions, Array, FiniteStates, States, StateSpace
 
 BLOCK = 4096

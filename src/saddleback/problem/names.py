@@ -1,17 +1,20 @@
-"""Finite state spaces in the user's own words: a declared list, or the product of ranges and lists.
+"""States and actions in the user's own words: a declared list, or the product of ranges and lists; and names of actions.
 
     ListedStates(["new", "worn", "broken"])              any hashable states, in this order
     ProductStates((10, range(1, 6), ["day", "night"]))   tuples (0, 1, "day"), (0, 1, "night"), …, the last factor fastest
 
 Inside, a state is its place. ``index`` and ``own`` map between the two; a user's function is given, and returns, the user's
 own states.
+
+``actions=["wait", "repair"]`` are the actions 0 and 1 with names. Functions of one state and one action are given an
+:class:`Action`: a whole number that is also equal to its name, so ``action == 1`` and ``action == "repair"`` both work.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +28,7 @@ _SPELLINGS = (
     "give a number of states, a list of their names, a tuple of ranges such as (range(10), range(5)), "
     "ProductStates, or BoxStates(low, high)"
 )
+_ACTIONS = 'give a number of actions, or a list of their names such as ["wait", "repair"]'
 _SHOWN = 6  # states in a message
 
 
@@ -175,3 +179,95 @@ def _plain(state: Any) -> Any:
     if isinstance(state, np.generic):
         return state.item()
     return tuple(map(_plain, state)) if isinstance(state, (list, tuple)) else state
+
+
+# ---- actions ---------------------------------------------------------------------------------------------------------------
+
+
+class Action(int):
+    """An action's number that also answers to its name; a name that no action has is an error, not a silent no."""
+
+    name: str
+    names: tuple[str, ...]
+
+    def __new__(cls, number: int, names: tuple[str, ...]) -> Action:
+        """Action ``number`` of those with these ``names``."""
+        action = super().__new__(cls, number)
+        action.name, action.names = names[number], names
+        return action
+
+    def __getnewargs__(self) -> tuple[int, tuple[str, ...]]:  # type: ignore[override]
+        return int(self), self.names
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, str):
+            if other not in self.names:
+                remedy = nearest(other, self.names, f"the actions are {', '.join(self.names)}")
+                raise InputError("action", "must be compared with the name of an action", repr(other), remedy)
+            return self.name == other
+        return int(self) == other
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(int(self))
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"{int(self)} ({self.name})"
+
+
+def read_actions(actions: Any, num_actions: Any) -> tuple[int, tuple[str, ...] | None]:
+    """How many actions there are, and their names if they were given any.
+
+    ``actions`` is a number or a list of names, ``num_actions`` a number; both may be given where they agree.
+    """
+    require(
+        actions is not None or num_actions is not None,
+        "actions",
+        "must be given",
+        "nothing",
+        _ACTIONS,
+    )
+    if actions is None:
+        return whole_number("num_actions", num_actions, 1, "give one action or more"), None
+    if isinstance(actions, range) and (actions.start, actions.step) == (0, 1):
+        actions = len(actions)
+    names: tuple[str, ...] | None = None
+    if isinstance(actions, (str, bytes, Mapping, set, frozenset)) or callable(actions):
+        raise InputError(
+            "actions", "must be how many there are, or a list of their names", f"{actions!r:.80}", _ACTIONS
+        )
+    if isinstance(actions, Iterable) and not (isinstance(actions, np.ndarray) and actions.ndim == 0):
+        names = tuple(actions)
+        for i, name in enumerate(names):
+            require(isinstance(name, str) and bool(name), f"actions[{i}]", "must be a name", repr(name), _ACTIONS)
+            require(
+                name not in names[:i], f"actions[{i}]", "must differ from the other names", repr(name), "rename one"
+            )
+        require(len(names) > 0, "actions", "must hold at least one action", "an empty list", _ACTIONS)
+    number = len(names) if names is not None else whole_number("actions", actions, 1, _ACTIONS)
+    require(
+        num_actions is None or number == num_actions,
+        "num_actions",
+        f"must be the number of actions, {number}",
+        num_actions,
+        "leave it out",
+    )
+    return number, names
+
+
+def action_index(action: Any, num_actions: int, names: tuple[str, ...] | None, where: str = "action") -> int:
+    """The number of an action given by number or name."""
+    if isinstance(action, str):
+        if names is None or action not in names:
+            known = f"the actions are {', '.join(names)}" if names else f"the actions are 0 to {num_actions - 1}"
+            raise InputError(where, "must be a known action", repr(action), nearest(action, names or (), known))
+        return names.index(action)
+    remedy = f"the actions are 0 to {num_actions - 1}"
+    a = whole_number(where, action, 0, remedy)
+    require(a < num_actions, where, "must be a known action", a, remedy)
+    return a
