@@ -20,6 +20,9 @@ def candidate_features(problem: CMDP) -> tuple[States, Actions, Array]:
         )
     states, actions = problem.pairs()
     _check_pairs(problem, states, actions)
+    if problem.allowed is not None:  # the others have the features of one that is allowed
+        allowed = problem.allowed[states, actions]
+        states, actions = states[allowed], actions[allowed]
     n, d = len(states), problem.features.dim
     require(
         n * d * 8 <= _MOST_BYTES,

@@ -1,10 +1,10 @@
 """Which actions each state allows, and what becomes of the others.
 
 Every array has A actions in every state. Where a state allows fewer, an action that is not
-allowed *stands for the lowest one that is*: it has the same signals, the same features and the same next states, since the
-simulator is asked for its stand-in. So no value changes, no policy gains, and every method that maximises over A actions
-maximises over the allowed ones. A user's function never sees an action that is not allowed; policies that choose one are
-rewritten to its stand-in before anybody sees them.
+allowed *stands for the lowest one that is*: it has the same signals, the same features and the same next states. So no value
+changes, no policy gains, and every method that maximises over A actions maximises over the allowed ones. No sample is drawn
+for it: the samples of its stand-in serve both (:func:`serving_pairs`), and a simulator that is asked for it all the same is
+asked for its stand-in. Policies that choose it are rewritten to its stand-in before anybody sees them.
 """
 
 from __future__ import annotations
@@ -93,6 +93,20 @@ def _row(listed: Any, state: Any, num_actions: int, names: tuple[str, ...] | Non
 def stand_ins_of(mask: Mask) -> NDArray[np.int64]:
     """The action that each action means, ``(S, A)``: itself where it is allowed, else the lowest that is."""
     return np.where(mask, np.arange(mask.shape[1]), mask.argmax(axis=1)[:, None])
+
+
+def serving_pairs(stand_ins: NDArray[np.int64] | None, states: States, actions: Actions) -> NDArray[np.int64] | None:
+    """Whose samples serve each of these pairs, ``(n,)``: its own, or those of its stand-in if that is among them.
+
+    None where every action is allowed: each pair has its own.
+    """
+    if stand_ins is None:
+        return None
+    A, every = stand_ins.shape[1], np.arange(len(states))
+    pairs, meant = states * A + actions, states * A + stand_ins[states, actions]
+    order = np.argsort(pairs)
+    place = order[np.minimum(np.searchsorted(pairs, meant, sorter=order), len(pairs) - 1)]
+    return np.where(pairs[place] == meant, place, every)
 
 
 @dataclass(frozen=True)

@@ -39,18 +39,20 @@ Value = Array | Parametric
 class Samples:
     """What DataCollection drew: per pair its sequence of next states, and mean and variance of the observed signals.
 
-    ``num_blocks`` is how many blocks each pair has used up, so that more can be drawn later.
+    ``num_blocks`` is how many blocks each pair has used up, so that more can be drawn later. ``num_shared`` samples serve a
+    pair that has none of its own, an action that is not allowed: they are those of another pair.
     """
 
     next_states: list[States]
     signal_means: Array | None
     signal_variances: Array | None = None
     num_blocks: NDArray[np.int64] | None = None
+    num_shared: int = 0
 
     @property
     def total(self) -> int:
         """Number of simulator calls."""
-        return sum(len(s) for s in self.next_states)
+        return sum(len(s) for s in self.next_states) - self.num_shared
 
 
 class Buffer(Protocol):
@@ -59,7 +61,7 @@ class Buffer(Protocol):
     design              the coreset C, |C| = c, and its operator
     num_batches         T
     batch_sizes         M of each pair, ``(c,)``
-    num_unused          samples that did not fill a batch
+    num_unused          samples that did not fill a batch, less those that serve a second pair
     support             the distinct next states that are held; empty where none are
     signal_means        of the observed signals, ``(c, 1+m)``; None where the simulator returns none
     signal_variances    the same

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from saddleback.designs.design import Design
 from saddleback.errors import require
+from saddleback.problem.actions import serving_pairs
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import States
 from saddleback.sampling.blocks import BlockSource, Executor, InOrder, blocks_for
@@ -33,15 +34,19 @@ def collect(
 ) -> Samples:
     """DataCollection: ``counts`` samples of every pair (one number, or one per pair), block by block.
 
+    What a pair that is not allowed was to get goes to the one that it stands for, whose samples serve both.
     With ``held``, samples drawn before with the same seed and stream, only what a pair lacks is drawn, from the blocks
     that follow its own; a pair that has more keeps them. ``executor`` draws the blocks (None: here, one by one).
     """
     per_pair = np.broadcast_to(np.asarray(counts, dtype=np.int64), (design.size,))
+    serving, own = serving_pairs(problem.stand_ins, design.states, design.actions), np.arange(design.size)
+    if serving is not None:
+        per_pair, own = np.bincount(serving, per_pair, design.size).astype(np.int64), np.unique(serving)
     require(
-        bool(np.all(per_pair >= 1)),
+        bool(np.all(per_pair[own] >= 1)),
         "samples",
         f"must give each of the {design.size} pairs of the coreset at least one sample",
-        f"{int(per_pair.min())} for one of them",
+        f"{int(per_pair[own].min())} for one of them",
         "raise the number of samples",
     )
     had, used = np.zeros((2, design.size), dtype=np.int64)
@@ -63,7 +68,12 @@ def collect(
     if held is not None and model.num_signals:
         assert held.signal_means is not None and held.signal_variances is not None
         moments.add_held(had, held.signal_means, held.signal_variances)
-    sequences = [part[0] if len(part) == 1 else np.concatenate(part) for part in parts]
-    n = np.array([len(s) for s in sequences])
+    sequences = {x: parts[x][0] if len(parts[x]) == 1 else np.concatenate(parts[x]) for x in own.tolist()}
+    n = np.array([len(sequences[x]) if x in sequences else 1 for x in range(design.size)])
     means, variances = moments.means_and_variances(n)
-    return Samples(sequences, means, variances, num_blocks)
+    if serving is None:
+        return Samples(list(sequences.values()), means, variances, num_blocks)
+    if means is not None and variances is not None:
+        means, variances = means[serving], variances[serving]
+    shared = int(n[serving].sum() - n[own].sum())
+    return Samples([sequences[x] for x in serving.tolist()], means, variances, num_blocks, shared)

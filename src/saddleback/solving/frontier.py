@@ -10,6 +10,7 @@ sample.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
@@ -26,6 +27,7 @@ from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy
 from saddleback.problem.rounding import on_grid
 from saddleback.problem.spaces import Array
+from saddleback.simulators.function import as_simulator
 from saddleback.simulators.generative_model import GenerativeModel
 from saddleback.solving.prepared import Prepared
 from saddleback.solving.solution import Solution
@@ -205,9 +207,12 @@ class Frontier:
         least, most = (float(low * scale + base) if np.isfinite(low) else None), float(high * scale + base)
         return (most, least) if self.problem.minimise else (least, most)
 
-    def certified(self, simulator: GenerativeModel, *, samples: int, seed: int, delta: float = 0.05) -> Frontier:
+    def certified(
+        self, simulator: GenerativeModel | Callable[..., Any], *, samples: int, seed: int, delta: float = 0.05
+    ) -> Frontier:
         """The frontier with a confidence band, from ``samples`` fresh simulator calls; it also holds for later thresholds.
 
+        ``simulator`` is what ``solve`` takes: a GenerativeModel or a plain function.
         The band is made of at most twelve policies and twelve prices, those of points spread evenly over the frontier.
         """
         chosen = [self.points[i] for i in np.unique(np.linspace(0, len(self.points) - 1, 12).round().astype(int))]
@@ -221,8 +226,8 @@ class Frontier:
             b for b in (parts.solver_buffer, parts.evaluation_buffer) if b is not None and b.design is parts.design
         ]
         guide = Guide(self.problem, parts.design, earlier, None, None)
-        request = Request(samples, seed, delta)
-        band = frontier_band(guide, list(policies.values())[:16], list(sigmas.values()), simulator, request)
+        request, model = Request(samples, seed, delta), as_simulator(self.problem, simulator)
+        band = frontier_band(guide, list(policies.values())[:16], list(sigmas.values()), model, request)
         curve = replace(self, band=band)
         curve.points = curve.at_all([point.threshold for point in self.points])
         return curve

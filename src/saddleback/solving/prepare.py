@@ -24,6 +24,7 @@ from saddleback.designs.design import Design
 from saddleback.errors import InputError, require
 from saddleback.method.framework import Oracle, SolveRewards
 from saddleback.method.oracles import Allocating, Evaluator, InteractiveEvaluator, InteractiveSolver, reads_batches
+from saddleback.problem.actions import serving_pairs
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.remarks import Remark
 from saddleback.problem.spaces import Array
@@ -73,7 +74,9 @@ def prepare(
     own_share, share = _shares(samples, method, interactive)
     own_T, own_counts = _batches(problem, design, own_share, method, names["design"] == "full")
     T, counts = _batches(problem, design, share, method, names["design"] == "full")
-    own_lot, lot = Lot.of(own_counts, own_T), Lot.of(counts, T if reads_batches(evaluator) else 1)
+    serving = serving_pairs(problem.stand_ins, design.states, design.actions)
+    held_counts = [n if serving is None else n[serving] for n in (own_counts, counts)]  # a pair may hold another's
+    own_lot, lot = Lot.of(held_counts[0], own_T), Lot.of(held_counts[1], T if reads_batches(evaluator) else 1)
     own_lot, lot = Lot() if interactive else own_lot, Lot() if method.buffers == 1 and not interactive else lot
     _check_memory(problem, design, model, own_lot, lot, held)
 
@@ -207,7 +210,7 @@ def _batches(problem: CMDP, design: Design, samples: int, method: Method, full: 
 def _usual_batches(problem: CMDP, design: Design, held: NDArray[np.int64], method: Method) -> int:
     """T as for a run that draws as many samples."""
     T, _ = _batches(problem, design, int(held.sum()), method, design.operator is None)
-    return max(1, min(T, int(held.min())))
+    return max(1, min(T, int(held.min(initial=T, where=held > 0))))
 
 
 def _shares(samples: int, method: Method, interactive: bool) -> tuple[int, int]:

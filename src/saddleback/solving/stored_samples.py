@@ -14,6 +14,7 @@ import numpy as np
 from saddleback.designs.design import Design
 from saddleback.errors import InputError, require
 from saddleback.files.disk import disk_faults_named, sync_folder
+from saddleback.problem.actions import serving_pairs
 from saddleback.problem.cmdp import CMDP
 from saddleback.runs.certificate_file import problem_fields
 from saddleback.runs.settings import Method, Settings
@@ -59,10 +60,12 @@ def draw_rounds(
     begin_work(place, "sample", target, list(settings), options)
     _make_place(place)
     blocks = BlockSource(simulator, chosen.problem, design.states, design.actions, seed)
+    serving = serving_pairs(problem.stand_ins, design.states, design.actions)
+    own = list(range(design.size)) if serving is None else np.unique(serving).tolist()
     tasks = [
         Block(int(stream), pair, number, BLOCK)
         for stream, share in SHARES.items()
-        for pair in range(design.size)
+        for pair in own
         for number in range(share * rounds)
     ]
     kept: dict[str, Any] = {"folder": place / SAMPLES, "fields": {"coreset": _coreset(design)}, "counts": True}
@@ -81,7 +84,7 @@ def draw_rounds(
     found = {
         "samples": len(tasks) * BLOCK,
         "drawn_now": len(missing) * BLOCK,
-        "pairs": design.size,
+        "pairs": len(own),
         "design": chosen.names["design"],
         "rounds": rounds,
         "seed": seed,

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +31,7 @@ from saddleback.runs.answer import constraint_reports, member_reports
 from saddleback.runs.settings import Settings
 from saddleback.runs.verdict import Proof, Reason, Status, Verdict
 from saddleback.sampling.blocks import Executor
+from saddleback.simulators.function import as_simulator
 from saddleback.simulators.generative_model import GenerativeModel, derived_seed
 from saddleback.solving.find import find_policy, mixture_interval
 from saddleback.solving.prepare import grid_points
@@ -46,7 +49,7 @@ _ROOM = 1.5
 
 def issue_certificate(
     solution: Solution,
-    simulator: GenerativeModel,
+    simulator: GenerativeModel | Callable[..., Any],
     *,
     samples: int,
     seed: int,
@@ -57,6 +60,7 @@ def issue_certificate(
 ) -> Certificate:
     """Prove from ``samples`` fresh simulator calls how good the solution's mixture is; it is not changed.
 
+    ``simulator`` is what ``solve`` takes: a GenerativeModel or a plain function.
     ``seed`` may be the solve's own, since certificates have streams of their own, but not one that a certificate from the
     same samples was made with: the question may have been chosen in the light of its answer. ``allowance`` is the violation
     that still counts as feasible, in utilities.
@@ -69,9 +73,10 @@ def issue_certificate(
         "use another",
     )
     guide, request = guide_of(solution), Request(samples, seed, delta, allowance, interval, executor=executor)
+    model = as_simulator(solution.problem, simulator)
     if not _says_nothing(guide, request):
-        return certify_guided(guide, simulator, request)
-    certificate = certify_guided(dataclasses.replace(guide, sigma=None), simulator, request)
+        return certify_guided(guide, model, request)
+    certificate = certify_guided(dataclasses.replace(guide, sigma=None), model, request)
     others = [remark for remark in certificate.remarks if remark.kind != _NO_BOUND.kind]
     return dataclasses.replace(certificate, remarks=(_NO_BOUND, *others))
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from saddleback.designs.design import Design
 from saddleback.errors import InputError, require
+from saddleback.problem.actions import serving_pairs
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import States
 from saddleback.sampling.batches import CountBatches, Parts
@@ -49,10 +50,10 @@ def buffer_maker(
         more = {"actors": buffer.actors, "address": buffer.address, "options": buffer.options}
         folders = store.folder if buffer.folders is None else buffer.folders
         return lambda stream, T: ray_buffer(folders, stream, problem, design, T, **more)
-    if buffer == "memory":
+    if buffer == "memory" and problem.stand_ins is None:
         base = problem.base
         return lambda stream, T: cut(store.samples(stream, design.size, base), problem, design, T)
-    known = buffer == "streamed" or isinstance(buffer, OnRay)
+    known = buffer in ("memory", "streamed") or isinstance(buffer, OnRay)
     require(known, "buffer", "must be 'memory', 'streamed' or OnRay(...)", buffer, "choose one of them")
     if problem.num_states is not None:
         return lambda stream, T: counted_buffer(store, stream, problem, design, T)
@@ -68,9 +69,11 @@ def counted_buffer(store: SampleStore, stream: int, problem: CMDP, design: Desig
     if S is None:
         raise InputError("store", "must be of finitely many states to be counted", store.folder, "use streamed_buffer")
     n = store.held(stream, c)
+    serving = serving_pairs(problem.stand_ins, design.states, design.actions)
+    serving = np.arange(c) if serving is None else np.where(n > 0, np.arange(c), serving)
     sizes = n // T if T >= 1 else n * 0
-    rule = f"must leave at least one of the {n.min()} samples per pair in every batch"
-    require(bool(np.all(sizes >= 1)), "num_batches", rule, T, "use fewer batches or more samples")
+    rule = f"must leave at least one of the {n[serving].min()} samples per pair in every batch"
+    require(bool(np.all(sizes[serving] >= 1)), "num_batches", rule, T, "use fewer batches or more samples")
     m = store.layout.num_signals
     tally, seen, filled = _Tally(T * c * S), np.zeros(S, dtype=bool), np.zeros(c, dtype=np.int64)
     moments = SignalMoments.none(c, problem.base if m else np.zeros(0))
@@ -84,9 +87,13 @@ def counted_buffer(store: SampleStore, stream: int, problem: CMDP, design: Desig
         num_blocks[x] += 1
         if m:
             moments.add(x, *store.layout.signal_sums(rows, moments.base))
-    means, variances = moments.means_and_variances(n)
+    means, variances = moments.means_and_variances(np.maximum(n, 1))
     support = np.flatnonzero(seen)
     matrices = _matrices(tally, (T, c, S), support, sizes)
+    if np.any(n == 0):  # pairs that are not allowed have the samples of another
+        matrices, sizes = [scipy.sparse.csr_array(P[serving]) for P in matrices], sizes[serving]
+        if means is not None and variances is not None:
+            means, variances = means[serving], variances[serving]
     return CountedBuffer(
         design,
         problem.features,
@@ -94,7 +101,7 @@ def counted_buffer(store: SampleStore, stream: int, problem: CMDP, design: Desig
         sizes,
         support,
         means,
-        int((n - T * sizes).sum()),
+        int(n.sum() - T * sizes.sum()),
         False,
         variances,
         num_blocks,
