@@ -1,8 +1,8 @@
-"""Errors: what went wrong, in four parts (name, rule, value, remedy), with the exit code of the command line; and checks.
+"""What is said to people: errors in four parts (name, rule, value, remedy), and remarks beside an answer; and checks.
 
-Bad input is an :class:`InputError`, a fault of the user's simulator a :class:`SimulatorError`, a fault of the disk a
-:class:`StorageError`, a computation that cannot be trusted a :class:`NumericalError`. Infeasibility is an answer, not
-an error: see :class:`saddleback.runs.verdict.Status`.
+An error carries the exit code of the command line. Bad input is an :class:`InputError`, a fault of the user's simulator a
+:class:`SimulatorError`, a fault of the disk a :class:`StorageError`, a computation that cannot be trusted a
+:class:`NumericalError`. Infeasibility is an answer, not an error: see :class:`saddleback.runs.verdict.Status`.
 
 :func:`require` states any rule. The rules that come up everywhere have a check each, which returns what it has checked where
 that may have come as something else: :func:`whole` and :func:`whole_number`, :func:`at_least`, :func:`number`, :func:`flag`
@@ -19,7 +19,7 @@ import math
 import operator
 from collections.abc import Callable, Iterable
 from numbers import Integral, Real
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import Any, NamedTuple, NoReturn, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -81,6 +81,16 @@ class NumericalError(SaddlebackError):
     """A linear program or linear system was solved too inaccurately to be trusted."""
 
     exit_code = 5
+
+
+class Remark(NamedTuple):
+    """Something a user should know: its kind is for programs, its text for people."""
+
+    kind: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
 
 
 def require(condition: bool, name: str, rule: str, value: Any, remedy: str) -> None:

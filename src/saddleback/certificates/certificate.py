@@ -14,8 +14,8 @@ from typing import Any, Literal
 import numpy as np
 
 from saddleback.certificates.linearity.findings import LinearityReport, PlainState
+from saddleback.errors import Remark
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.remarks import Remark
 from saddleback.problem.spaces import Array
 
 SCHEMA = "saddleback-certificate/1"

@@ -35,9 +35,9 @@ from saddleback.certificates.plan import Shares, draw_fresh, number_of_rollouts,
 from saddleback.certificates.values.baselines import fit_baseline
 from saddleback.certificates.values.linear import CoresetReader, read_coreset, under_linearity
 from saddleback.certificates.values.rollouts import Rollouts, roll_out
+from saddleback.errors import Remark
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy
-from saddleback.problem.remarks import Remark
 from saddleback.problem.spaces import Array
 from saddleback.sampling.buffer import Buffer
 from saddleback.simulators.generative_model import GenerativeModel, Stream

@@ -57,9 +57,8 @@ def read_allowed(given: Any, space: StateSpace, num_actions: int, names: tuple[s
     stuck = np.flatnonzero(~mask.any(axis=1))
     if stuck.size:
         where = f"actions_allowed at state {space.name(int(stuck[0]))}"
-        raise InputError(
-            where, "must allow an action", f"none ({stuck.size} such states)", "allow one, such as waiting"
-        )
+        found = f"none ({stuck.size} such states)"
+        raise InputError(where, "must allow an action", found, "allow one, such as waiting")
     return None if mask.all() else mask
 
 
@@ -168,13 +167,8 @@ def read_features(given: Any, num_actions: int, stand_ins: NDArray[np.int64] | N
     if not isinstance(given, Features):
         remedy = "wrap it, as in FeatureFunction(function, dim, num_actions) or FeatureMatrix(phi)"
         raise InputError("features", "must be a feature map", f"{type(given).__name__}", remedy)
-    require(
-        given.num_actions == num_actions,
-        "features",
-        f"must cover the problem's {num_actions} actions",
-        given.num_actions,
-        "make the feature map and the problem agree",
-    )
+    rule, remedy = f"must cover the problem's {num_actions} actions", "make the feature map and the problem agree"
+    require(given.num_actions == num_actions, "features", rule, given.num_actions, remedy)
     if stand_ins is None or isinstance(given, RestrictedFeatures):
         return given
     own = getattr(given, "restricted", None)

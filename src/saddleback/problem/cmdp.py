@@ -153,13 +153,10 @@ class CMDP:
         with np.errstate(all="ignore"):
             base, scale = np.where(up, low, high), np.where(up, high - low, low - high)
             thresholds = (b - base[1:] * H) / scale[1:]
-        require(
-            all(bool(np.all(np.isfinite(x))) for x in (base * H, scale * H, thresholds)),
-            "reward, constraints",
-            "must have ranges and thresholds whose discounted totals are finite numbers",
-            f"ranges {list(zip(low.tolist(), high.tolist(), strict=True))}",
-            "use units in which the numbers are of ordinary size",
-        )
+        finite = all(bool(np.all(np.isfinite(x))) for x in (base * H, scale * H, thresholds))
+        rule = "must have ranges and thresholds whose discounted totals are finite numbers"
+        found = f"ranges {list(zip(low.tolist(), high.tolist(), strict=True))}"
+        require(finite, "reward, constraints", rule, found, "use units in which the numbers are of ordinary size")
         object.__setattr__(self, "base", base)
         object.__setattr__(self, "scale", scale)
         object.__setattr__(self, "thresholds", thresholds)
@@ -208,9 +205,8 @@ class CMDP:
     def required_features(self) -> Features:
         """The features, which least-squares oracles cannot do without."""
         if self.features is None:
-            raise InputError(
-                "features", "must be given for a least-squares oracle", None, "use a tabular oracle instead"
-            )
+            rule = "must be given for a least-squares oracle"
+            raise InputError("features", rule, None, "use a tabular oracle instead")
         return self.features
 
     # ---- the map to the paper's units and back ---------------------------------------------------------------------
@@ -291,12 +287,11 @@ class CMDP:
         """Points that fill a bounded box, and the start states, each with all actions."""
         box, A = self.states, self.num_actions
         if not (isinstance(box, BoxStates) and np.all(np.isfinite(box.low)) and np.all(np.isfinite(box.high))):
-            raise InputError(
-                "candidates",
+            rule, remedy = (
                 "must be given for a state space without bounds",
-                None,
-                "pass a pool of (states, actions) to choose the design from",
+                "pass a pool of (states, actions) to choose from",
             )
+            raise InputError("candidates", rule, None, remedy)
         pool = np.concatenate([box.spread(_POOL // A + 1), np.asarray(self.start.states)[: _POOL // 8]])
         return np.repeat(pool, A, axis=0), np.tile(np.arange(A), len(pool))
 

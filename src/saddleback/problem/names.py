@@ -16,7 +16,7 @@ import math
 import operator
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,6 +39,7 @@ class ListedStates(FiniteStates):
     Parameters: ``states``, distinct and hashable (names, tuples, numbers).
     """
 
+    named: ClassVar[bool] = True
     states: tuple[Any, ...]
     _places: dict[Any, int] = field(compare=False, repr=False)
 
@@ -56,11 +57,6 @@ class ListedStates(FiniteStates):
         super().__init__(len(listed))
         object.__setattr__(self, "states", listed)
         object.__setattr__(self, "_places", places)
-
-    @property
-    def named(self) -> bool:
-        """Always: functions are given the states of the list."""
-        return True
 
     def index(self, state: Any) -> int:
         """The place of one of the user's states, or an :class:`InputError`."""
@@ -88,6 +84,7 @@ class ProductStates(FiniteStates):
     Parameters: ``factors``, each a number n (0 … n − 1), a range, or a list of distinct names.
     """
 
+    named: ClassVar[bool] = True
     factors: tuple[range | ListedStates, ...]
 
     def __init__(self, factors: Sequence[Any]):
@@ -99,11 +96,6 @@ class ProductStates(FiniteStates):
         require(num < 1 << 62, "states", "must have fewer than 2^62 states", num, "use BoxStates and features")
         super().__init__(num)
         object.__setattr__(self, "factors", read)
-
-    @property
-    def named(self) -> bool:
-        """Always: functions are given tuples."""
-        return True
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -225,38 +217,25 @@ def read_actions(actions: Any, num_actions: Any) -> tuple[int, tuple[str, ...] |
 
     ``actions`` is a number or a list of names, ``num_actions`` a number; both may be given where they agree.
     """
-    require(
-        actions is not None or num_actions is not None,
-        "actions",
-        "must be given",
-        "nothing",
-        _ACTIONS,
-    )
+    require(actions is not None or num_actions is not None, "actions", "must be given", "nothing", _ACTIONS)
     if actions is None:
         return whole_number("num_actions", num_actions, 1, "give one action or more"), None
     if isinstance(actions, range) and (actions.start, actions.step) == (0, 1):
         actions = len(actions)
     names: tuple[str, ...] | None = None
     if isinstance(actions, (str, bytes, Mapping, set, frozenset)) or callable(actions):
-        raise InputError(
-            "actions", "must be how many there are, or a list of their names", f"{actions!r:.80}", _ACTIONS
-        )
+        rule = "must be how many there are, or a list of their names"
+        raise InputError("actions", rule, f"{actions!r:.80}", _ACTIONS)
     if isinstance(actions, Iterable) and not (isinstance(actions, np.ndarray) and actions.ndim == 0):
         names = tuple(actions)
         for i, name in enumerate(names):
-            require(isinstance(name, str) and bool(name), f"actions[{i}]", "must be a name", repr(name), _ACTIONS)
-            require(
-                name not in names[:i], f"actions[{i}]", "must differ from the other names", repr(name), "rename one"
-            )
+            where, rule = f"actions[{i}]", "must differ from the other names"
+            require(isinstance(name, str) and bool(name), where, "must be a name", repr(name), _ACTIONS)
+            require(name not in names[:i], where, rule, repr(name), "rename one")
         require(len(names) > 0, "actions", "must hold at least one action", "an empty list", _ACTIONS)
     number = len(names) if names is not None else whole_number("actions", actions, 1, _ACTIONS)
-    require(
-        num_actions is None or number == num_actions,
-        "num_actions",
-        f"must be the number of actions, {number}",
-        num_actions,
-        "leave it out",
-    )
+    if num_actions not in (None, number):
+        raise InputError("num_actions", f"must be the number of actions, {number}", num_actions, "leave it out")
     return number, names
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -70,17 +70,13 @@ class Features(Protocol):
 
 @dataclass(frozen=True)
 class FiniteStates:
-    """The states 0 … num − 1."""
+    """The states 0 … num − 1; ``named`` where the user's own states are something else."""
 
+    named: ClassVar[bool] = False
     num: int
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "num", whole_number("states", self.num, 1, "give the number of states"))
-
-    @property
-    def named(self) -> bool:
-        """Whether the user's states are something else than 0 … num − 1."""
-        return False
 
     def index(self, state: Any) -> int:
         """The place of one of the user's states, or an :class:`InputError`."""
@@ -130,13 +126,9 @@ class BoxStates:
                 given = repr(getattr(self, name))
                 raise InputError(f"states.{name}", "must be numbers", given, "give one bound per coordinate") from None
             object.__setattr__(self, name, corner)
-        require(
-            self.low.ndim == 1 and self.low.shape == self.high.shape and bool(np.all(self.low < self.high)),
-            "states",
-            "must have low < high in every coordinate",
-            f"{self.low} and {self.high}",
-            "give one bound per coordinate",
-        )
+        good = self.low.ndim == 1 and self.low.shape == self.high.shape and bool(np.all(self.low < self.high))
+        rule, found = "must have low < high in every coordinate", f"{self.low} and {self.high}"
+        require(good, "states", rule, found, "give one bound per coordinate")
 
     @property
     def dim(self) -> int:
@@ -173,13 +165,9 @@ def own_states(space: StateSpace, states: NDArray[Any]) -> list[Any]:
 
 def refuse_float32(name: str, x: NDArray[Any]) -> None:
     """Whole numbers, truth values and float64 pass."""
-    require(
-        x.dtype.kind in "iub" or x.dtype == np.float64,
-        name,
-        "must be float64 (sums over thousands of iterations lose float32's digits)",
-        str(x.dtype),
-        "convert it with .astype(numpy.float64) where it is made",
-    )
+    rule = "must be float64 (sums over thousands of iterations lose float32's digits)"
+    remedy = "convert it with .astype(numpy.float64) where it is made"
+    require(x.dtype.kind in "iub" or x.dtype == np.float64, name, rule, str(x.dtype), remedy)
 
 
 def as_float64(name: str, given: Any) -> Array:

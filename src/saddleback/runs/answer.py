@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from saddleback.certificates.certificate import Certificate
+from saddleback.errors import Remark
 from saddleback.method.framework import Outcome
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy, TabularPolicy
-from saddleback.problem.remarks import Remark
 from saddleback.problem.spaces import Array
 from saddleback.runs.verdict import Status, Verdict
 from saddleback.runs.words import sentence

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse
 
-from saddleback.errors import BudgetError, InputError, require
+from saddleback.errors import BudgetError, InputError, Remark, require
 from saddleback.exact import to_stationary
 from saddleback.method.framework import Outcome, run
 from saddleback.method.master_lp import solve_master
@@ -24,7 +24,6 @@ from saddleback.method.slater import Slater, estimate_slater
 from saddleback.method.slater import Verdict as Room
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy
-from saddleback.problem.remarks import Remark
 from saddleback.problem.spaces import Array
 from saddleback.runs.answer import Plain, Stationary, Trace, constraint_reports, member_reports
 from saddleback.runs.events import Callback, tell
@@ -34,9 +33,9 @@ from saddleback.sampling.blocks import Executor
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.simulators.generative_model import GenerativeModel
 from saddleback.simulators.table import Table
-from saddleback.solving.events import Progress, dual_watcher
 from saddleback.solving.prepare import prepare, prepare_from
 from saddleback.solving.prepared import Prepared
+from saddleback.solving.progress import Progress, dual_watcher
 from saddleback.solving.promise import context_for, guarantee_remark, linearity_residual, promise_of
 from saddleback.solving.solution import Solution, no_policy, out_of_reach, verdict_on
 
@@ -94,9 +93,8 @@ def _reused(reuse: Solution, problem: CMDP, settings: Settings) -> tuple[Prepare
 def needed(simulator: GenerativeModel | None) -> GenerativeModel:
     """The simulator, which somebody has to have given."""
     if simulator is None:
-        raise InputError(
-            "simulator", "must be given", None, "pass a GenerativeModel, or reuse=solution without a certificate"
-        )
+        remedy = "pass a GenerativeModel, or reuse=solution without a certificate"
+        raise InputError("simulator", "must be given", None, remedy)
     return simulator
 
 
@@ -219,21 +217,14 @@ def _infeasible(problem: CMDP, parts: Prepared, slater: Slater, settings: Settin
 def _remarks(parts: Prepared, guarantee: Remark, bent: float, outcome: Outcome, limits: Interval) -> tuple[Remark, ...]:
     remarks = [*parts.remarks, *(Remark("features", r) for r in parts.design.remarks()), guarantee]
     if bent > _BENT:
-        remarks.append(
-            Remark(
-                "not-linear",
-                f"the rewards, or the constant 1, are not linear in the features (largest residual {bent:.2g} in utilities): "
-                "estimates carry a bias that no number of samples removes, and the likely ranges do not show it",
-            )
+        text = (
+            f"the rewards, or the constant 1, are not linear in the features (largest residual {bent:.2g} in utilities): "
+            "estimates carry a bias that no number of samples removes, and the likely ranges do not show it"
         )
+        remarks.append(Remark("not-linear", text))
     if np.any((outcome.values < limits.low) | (outcome.values > limits.high)):
-        remarks.append(
-            Remark(
-                "bias",
-                f"the estimates of {parts.names['evaluator']} carry the bias of its start from zero; the likely ranges are "
-                "corrected for it",
-            )
-        )
+        start = f"the estimates of {parts.names['evaluator']} carry the bias of its start from zero"
+        remarks.append(Remark("bias", f"{start}; the likely ranges are corrected for it"))
     return tuple(remarks)
 
 

@@ -17,9 +17,7 @@ import math
 import time
 from dataclasses import dataclass
 
-import numpy as np
-
-from saddleback.certificates import Certificate, Guide, expect
+from saddleback.certificates import Guide, expect
 from saddleback.designs.design import Design
 from saddleback.errors import InputError, require
 from saddleback.method.slater import Slater, estimate_slater
@@ -93,18 +91,9 @@ def forecast(
 ) -> Forecast:
     """The cost of ``epsilon`` (the user's units of the discounted reward), from a pilot of ``samples`` simulator calls."""
     largest = problem.horizon * problem.reward_span
-    require(
-        0 < epsilon <= largest,
-        "epsilon",
-        f"must lie in (0, {largest:.6g}], the range of the discounted reward",
-        epsilon,
-        "give the accuracy wanted",
-    )
-    require(1e-100 <= delta < 1, "delta", "must lie in [1e-100, 1)", delta, "0.05 means 95 % confidence")
-    require(
-        feasibility in ("relaxed", "strict"), "feasibility", "must be relaxed or strict", repr(feasibility), "pick one"
-    )
-    require(seed >= 0, "seed", "must not be negative", seed, "use 0, 1, 2 …")
+    rule = f"must lie in (0, {largest:.6g}], the range of the discounted reward"
+    require(0 < epsilon <= largest, "epsilon", rule, epsilon, "give the accuracy wanted")
+    Settings(delta=delta, feasibility=feasibility, seed=seed)  # which are checked there
     before = simulator.num_queries
     seconds = _seconds_per_call(problem, simulator, seed)
     pilot = _pilot_size(problem) if samples is None else samples
@@ -125,7 +114,7 @@ def forecast(
         return Forecast(tried, epsilon, delta, feasibility, spent, None, seconds, why_no_worst=why, why_no_likely=why)
     slater = estimate_slater(parts.problem, parts.oracle, lambda p: parts.interval(p, 1 - delta), parts.optimum)
     worst, why_no_worst = _worst_case(parts.problem, parts.design, slater, epsilon, delta, feasibility, seconds)
-    proved = _proved_error(tried)
+    proved = tried.proved_error if math.isfinite(tried.proved_error) else None
     likely, why_no_likely = _likely(guide_of(tried), epsilon, delta, feasibility, proved, pilot - pilot // 2)
     return Forecast(
         tried,
@@ -240,12 +229,3 @@ def _likely(
         middle = math.sqrt(low * high)
         low, high = (low, middle) if surprise * error(middle, strict) <= epsilon else (middle, high)
     return int(_ROUNDS * 2 * high), ""
-
-
-def _proved_error(solution: Solution) -> float | None:
-    """The larger of gap and violation that the pilot's certificate leaves possible, in units of the reward."""
-    certificate = solution.certificate
-    if not isinstance(certificate, Certificate) or certificate.gap is None:
-        return None
-    missed = float(np.max(certificate.violation(solution.problem))) * solution.problem.reward_span
-    return max(certificate.gap, missed)

@@ -21,12 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.designs.design import Design
-from saddleback.errors import InputError, require
+from saddleback.errors import InputError, Remark, require
 from saddleback.method.framework import Oracle, SolveRewards
 from saddleback.method.oracles import Allocating, Evaluator, InteractiveEvaluator, InteractiveSolver, reads_batches
 from saddleback.problem.actions import serving_pairs
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.remarks import Remark
 from saddleback.problem.spaces import Array
 from saddleback.runs.settings import Method
 from saddleback.sampling.allocation import batches_and_counts

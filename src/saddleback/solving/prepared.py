@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saddleback.designs.design import Design, Designer
-from saddleback.errors import InputError, require
+from saddleback.errors import InputError, Remark, require
 from saddleback.features import OneHot
 from saddleback.method.framework import Oracle
 from saddleback.method.oracles import Evaluator, InteractiveEvaluator, InteractiveSolver, Interval, Remarking, Solver
@@ -24,7 +24,6 @@ from saddleback.method.solvers import TABULAR
 from saddleback.method.solvers.plug_in import fixed_point
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import GreedyPolicy, Policy, as_table
-from saddleback.problem.remarks import Remark
 from saddleback.problem.spaces import Array
 from saddleback.runs.settings import Allocation, Method, Mode, Part
 from saddleback.sampling.buffer import Buffer

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from saddleback.errors import Remark
 from saddleback.features import OneHot
 from saddleback.method.evaluators import LSPE, LSTD, TabularPE
 from saddleback.method.framework import Outcome
@@ -25,7 +26,6 @@ from saddleback.method.slater import Slater
 from saddleback.method.solvers import LSMDVI, TabularMDVI
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import Policy
-from saddleback.problem.remarks import Remark
 from saddleback.problem.spaces import Actions, Array, States
 from saddleback.runs.settings import Settings
 from saddleback.solving.prepared import Prepared

@@ -56,6 +56,14 @@ class Solution(Answer):
             raise UnmetError(f"the constraints are not proved to hold: {found}; solve with feasibility='strict'.", 4)
         return self
 
+    @property
+    def proved_error(self) -> float:
+        """The larger of gap and violation that the certificate leaves possible, in units of the reward; inf without one."""
+        if self.certificate is None or self.certificate.gap is None:
+            return math.inf
+        missed = float(np.max(self.certificate.violation(self.problem))) * self.problem.reward_span
+        return max(self.certificate.gap, missed)
+
     def plot(self, *_: object, **__: object) -> NoReturn:
         """Gone: ``saddleback.plot(solution)``."""
         gone("Solution.plot", "saddleback.plot(solution, panel=..., ax=...)")

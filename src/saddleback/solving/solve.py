@@ -30,9 +30,9 @@ from saddleback.sampling.memory import check, predict_run
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.simulators.function import as_simulator
 from saddleback.simulators.generative_model import GenerativeModel
-from saddleback.solving.events import Progress, certificate_event, finished_event
 from saddleback.solving.find import budget_of, needed
 from saddleback.solving.kept_run import Drawing, Place, Show, is_finished, keeping, put_away
+from saddleback.solving.progress import Progress, certificate_event, finished_event
 from saddleback.solving.solution import Solution
 from saddleback.solving.strict import certified
 from saddleback.solving.to_accuracy import solve_to_accuracy

@@ -19,13 +19,12 @@ import numpy as np
 
 from saddleback.certificates import Certificate, Guide, Request, certify_guided, expect
 from saddleback.certificates.plan import plan_bound
-from saddleback.errors import InputError, require
+from saddleback.errors import InputError, Remark, require
 from saddleback.method.evaluators.rollouts import Measured
 from saddleback.method.framework import Outcome
 from saddleback.method.master_lp import solve_master, upper_bound
 from saddleback.method.oracles import simplex_point
 from saddleback.problem.policies import MixturePolicy
-from saddleback.problem.remarks import Remark
 from saddleback.problem.spaces import Array
 from saddleback.runs.answer import constraint_reports, member_reports
 from saddleback.runs.settings import Settings
@@ -65,13 +64,8 @@ def issue_certificate(
     same samples was made with: the question may have been chosen in the light of its answer. ``allowance`` is the violation
     that still counts as feasible, in utilities.
     """
-    require(
-        seed not in solution.certificate_seeds,
-        "seed",
-        "must not have been used for a certificate of these samples before",
-        seed,
-        "use another",
-    )
+    rule = "must not have been used for a certificate of these samples before"
+    require(seed not in solution.certificate_seeds, "seed", rule, seed, "use another")
     guide, request = guide_of(solution), Request(samples, seed, delta, allowance, interval, executor=executor)
     model = as_simulator(solution.problem, simulator)
     if not _says_nothing(guide, request):
