@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from saddleback.certificates import Guide, expect
+from saddleback.certificates import Guide, Request, expect
 from saddleback.designs.design import Design
 from saddleback.errors import InputError, require
 from saddleback.method.slater import Slater, estimate_slater
@@ -103,7 +103,7 @@ def forecast(
         calls, proof = asked.split()
         check(predict_run(problem, calls, certificate=proof, num_signals=simulator.num_signals), pilot)
         tried = budget_of(problem, simulator, asked, calls)
-        tried = certified(tried, simulator, samples=proof, seed=seed, delta=delta)
+        tried = certified(tried, simulator, Request(proof, seed, delta))
     except InputError as fault:
         if fault.name != "samples":
             raise
@@ -116,22 +116,15 @@ def forecast(
     worst, why_no_worst = _worst_case(parts.problem, parts.design, slater, epsilon, delta, feasibility, seconds)
     proved = tried.proved_error if math.isfinite(tried.proved_error) else None
     likely, why_no_likely = _likely(guide_of(tried), epsilon, delta, feasibility, proved, pilot - pilot // 2)
-    return Forecast(
-        tried,
-        epsilon,
-        delta,
-        feasibility,
-        spent,
-        proved,
-        seconds,
-        parts.design.size,
-        slater,
-        worst,
-        likely,
-        why_no_worst,
-        why_no_likely,
-        None if likely is None else _likely_bytes(problem, simulator, likely),
-        None if worst is None else _worst_bytes(parts.problem, simulator, worst),
+    found = Forecast(
+        tried, epsilon, delta, feasibility, spent, proved, seconds, parts.design.size, slater, worst, likely
+    )
+    return replace(
+        found,
+        why_no_worst=why_no_worst,
+        why_no_likely=why_no_likely,
+        likely_bytes=None if likely is None else _likely_bytes(problem, simulator, likely),
+        worst_bytes=None if worst is None else _worst_bytes(parts.problem, simulator, worst),
     )
 
 

@@ -181,12 +181,14 @@ def _frontier(parts: Prepared, confidence: float) -> dict[str, Any] | None:
     if not curves or len(known) > MOST_COLUMNS:
         return None
     index = {policy.key(): i for i, (policy, _) in enumerate(known)}
+
+    def row(point: FrontierPoint) -> dict[str, Any]:
+        return {**point.to_json(), "members": [index[member.key()] for member in point.mixture.members]}
+
+    names = [problem.constraints[curve.constraint].name for curve, _ in curves]
     rows: list[dict[str, Any]] = [
-        {
-            "constraint": problem.constraints[curve.constraint].name,
-            "points": [_row(point, index) for point in points],
-        }
-        for curve, points in curves
+        {"constraint": name, "points": [row(point) for point in points]}
+        for name, (_, points) in zip(names, curves, strict=True)
     ]
     used = {k for row in rows for point in row["points"] for k in point["members"]}
     limits = []
@@ -214,15 +216,3 @@ def _curve(parts: Prepared, constraint: int) -> tuple[Frontier, list[FrontierPoi
             break
         found = len(parts.oracle.columns)
     return curve, points
-
-
-def _row(point: FrontierPoint, index: dict[bytes, int]) -> dict[str, Any]:
-    return {
-        "threshold": point.threshold,
-        "value": point.value,
-        "constraints": list(point.constraints),
-        "multiplier": point.multiplier,
-        "gap": point.gap,
-        "members": [index[member.key()] for member in point.mixture.members],
-        "weights": point.mixture.weights.tolist(),
-    }

@@ -16,6 +16,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from saddleback.certificates import Request
 from saddleback.errors import InputError, nearest, require
 from saddleback.problem.cmdp import CMDP
 from saddleback.runs.events import Callback, tell
@@ -146,7 +147,7 @@ def carry_out(
     found = budget_of(problem, simulator, settings, calls, executor, progress, callbacks, reuse=reuse)
     if proof:
         seed = settings.seed if certificate_seed is None else certificate_seed
-        found = certified(found, needed(simulator), samples=proof, seed=seed, delta=settings.delta, executor=executor)
+        found = certified(found, needed(simulator), Request(proof, seed, settings.delta, executor=executor))
         if found.certificate is not None:
             tell(callbacks, certificate_event(found.certificate))
     tell(callbacks, finished_event(found))

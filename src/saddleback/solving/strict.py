@@ -64,13 +64,17 @@ def issue_certificate(
     same samples was made with: the question may have been chosen in the light of its answer. ``allowance`` is the violation
     that still counts as feasible, in utilities.
     """
+    request = Request(samples, seed, delta, allowance, interval, executor=executor)
+    return _issue(solution, as_simulator(solution.problem, simulator), request)
+
+
+def _issue(solution: Solution, simulator: GenerativeModel, request: Request) -> Certificate:
     rule = "must not have been used for a certificate of these samples before"
-    require(seed not in solution.certificate_seeds, "seed", rule, seed, "use another")
-    guide, request = guide_of(solution), Request(samples, seed, delta, allowance, interval, executor=executor)
-    model = as_simulator(solution.problem, simulator)
+    require(request.seed not in solution.certificate_seeds, "seed", rule, request.seed, "use another")
+    guide = guide_of(solution)
     if not _says_nothing(guide, request):
-        return certify_guided(guide, model, request)
-    certificate = certify_guided(dataclasses.replace(guide, sigma=None), model, request)
+        return certify_guided(guide, simulator, request)
+    certificate = certify_guided(dataclasses.replace(guide, sigma=None), simulator, request)
     others = [remark for remark in certificate.remarks if remark.kind != _NO_BOUND.kind]
     return dataclasses.replace(certificate, remarks=(_NO_BOUND, *others))
 
@@ -87,43 +91,29 @@ def _says_nothing(guide: Guide, request: Request) -> bool:
     return excess >= _USELESS * H or plan.estimate + excess >= H
 
 
-def certified(
-    solution: Solution,
-    simulator: GenerativeModel,
-    *,
-    samples: int,
-    seed: int,
-    delta: float,
-    allowance: float = 0.0,
-    executor: Executor | None = None,
-) -> Solution:
+def certified(solution: Solution, simulator: GenerativeModel, request: Request) -> Solution:
     """The solution with its certificate; in strict mode with a target that lets feasibility be shown."""
     if solution.prepared is None:
-        return _without_samples(solution, seed, delta)
-    if seed in solution.certificate_seeds:
-        seed = derived_seed(seed, _AGAIN + len(solution.certificate_seeds))
-    strict = _is_strict(solution) and solution.mixture is not None
-    if not strict or not _retargets(solution):
-        certificate = issue_certificate(
-            solution, simulator, samples=samples, seed=seed, delta=delta, allowance=allowance, executor=executor
-        )
-        return with_certificate(solution, certificate)
-    return _strict(_with_room(solution, samples, delta), simulator, samples, seed, delta, executor)
+        return _without_samples(solution, request)
+    if request.seed in solution.certificate_seeds:
+        seed = derived_seed(request.seed, _AGAIN + len(solution.certificate_seeds))
+        request = dataclasses.replace(request, seed=seed)
+    if _is_strict(solution) and solution.mixture is not None and _retargets(solution):
+        return _strict(_with_room(solution, request), simulator, request)
+    return with_certificate(solution, _issue(solution, simulator, request))
 
 
-def _strict(
-    solution: Solution, simulator: GenerativeModel, samples: int, seed: int, delta: float, executor: Executor | None
-) -> Solution:
+def _strict(solution: Solution, simulator: GenerativeModel, request: Request) -> Solution:
     """Certify, and certify again with a target that follows from what was measured, until the constraints are proved."""
+    samples, seed, delta = request.samples, request.seed, request.delta
     pilot = solution.problem.num_states is None
     solution = _over_all_columns(solution)
     spent, seeds, proofs = 0, solution.certificate_seeds, list[tuple[Solution, Certificate]]()
     for attempt, part in enumerate(_PILOT_SHARES if pilot else _SHARES, start=1):
         share = int((samples - spent) * part)
         round_seed = seed if attempt == 1 else derived_seed(seed, attempt)
-        certificate = issue_certificate(
-            solution, simulator, samples=share, seed=round_seed, delta=delta / 2**attempt, executor=executor
-        )
+        part_of = dataclasses.replace(request, samples=share, seed=round_seed, delta=delta / 2**attempt)
+        certificate = _issue(solution, simulator, part_of)
         spent += certificate.samples
         seeds += (round_seed,)
         proofs.append((solution, certificate))
@@ -274,9 +264,9 @@ def guide_of(solution: Solution) -> Guide:
     return Guide(problem, parts.design, earlier, solution.mixture, sigma)
 
 
-def _with_room(solution: Solution, samples: int, delta: float) -> Solution:
+def _with_room(solution: Solution, request: Request) -> Solution:
     """Raise the target above b by what the rollouts are expected to need."""
-    widths = expect(guide_of(solution), samples, delta / 2).half_widths[1:]
+    widths = expect(guide_of(solution), request.samples, request.delta / 2).half_widths[1:]
     b = solution.problem.thresholds
     target = np.maximum(_target(solution), b + _ROOM * widths)
     if np.all(target <= _target(solution) + 1e-12):
@@ -286,12 +276,13 @@ def _with_room(solution: Solution, samples: int, delta: float) -> Solution:
     return raised if usable else solution
 
 
-def _without_samples(solution: Solution, seed: int, delta: float) -> Solution:
+def _without_samples(solution: Solution, request: Request) -> Solution:
     """A threshold beyond any policy's reach needs no sample to be refuted; nothing else can be said without."""
     if solution.status is not Status.INFEASIBLE:
         return solution
     problem = solution.problem
     room = float((problem.horizon - problem.thresholds).min())
     bounded = "rewards and constraint signals within their declared ranges"
-    proof = Certificate(1 - delta, 0, seed, slack_bound=min(room, -math.ulp(0.0)), assumes={"infeasible": bounded})
+    slack, confidence = min(room, -math.ulp(0.0)), 1 - request.delta
+    proof = Certificate(confidence, 0, request.seed, slack_bound=slack, assumes={"infeasible": bounded})
     return dataclasses.replace(solution, certificate=proof)

@@ -17,9 +17,8 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any
 
-from saddleback.certificates import expect
+from saddleback.certificates import Request, expect
 from saddleback.certificates.guide import hidden_by_starts
 from saddleback.errors import InputError, require
 from saddleback.problem.cmdp import CMDP
@@ -96,9 +95,9 @@ def solve_to_accuracy(
         last = (left + size) // 2 < _LEAST_GROWTH * size  # there will be no larger round
         proving = last or not _NEAR * epsilon < hope < math.inf
         if proving:
-            proof: dict[str, Any] = {"seed": derived_seed(seed, len(rounds) + 1), "delta": level, "executor": executor}
-            enough, allowance = max(1, min(size, left)), allowed / problem.reward_span
-            found = certified(found, simulator, samples=enough, allowance=allowance, **proof)
+            enough, again = max(1, min(size, left)), derived_seed(seed, len(rounds) + 1)
+            request = Request(enough, again, level, allowed / problem.reward_span, executor=executor)
+            found = certified(found, simulator, request)
             if found.certificate is not None:
                 tell(callbacks, certificate_event(found.certificate))
         rounds.append(_Round(found, _proved_error(found, strict) if proving else hope, size, proving))
