@@ -11,7 +11,7 @@ from rich.console import Console
 from saddleback.cli.common import Json, ProblemFile
 from saddleback.cli.drawing import Callbacks, ExecutorName, Timeout, Workers
 from saddleback.cli.sample import draw
-from saddleback.cli.solve import Output, carry_out
+from saddleback.cli.solve import Output, answer
 from saddleback.errors import InputError
 from saddleback.runs.run_folder import MANIFEST
 from saddleback.runs.targets import named_again
@@ -39,7 +39,7 @@ def resume(
     drawing = Drawing(workers, executor, timeout)
     if request["verb"] == "solve":
         output = Output(place, force=(place / MANIFEST).is_file(), as_json=as_json, callbacks=callback or [])
-        carry_out(request["target"], settings, request["options"], drawing, output, source)
+        answer(request["target"], settings, request["options"], drawing, output, source)
     elif request["verb"] == "sample":
         draw(request["target"], settings, place, request["options"], drawing, as_json, source)
     else:

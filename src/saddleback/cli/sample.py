@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from saddleback.cli.common import Json, Seed, Settings, Target, print_json
+from saddleback.cli.common import Json, Parameters, Seed, Target, print_json
 from saddleback.cli.drawing import ExecutorName, Timeout, Workers, resumable
 from saddleback.errors import require
 from saddleback.runs.exit_codes import ExitCode
@@ -23,7 +23,7 @@ from saddleback.solving.stored_samples import SHARES, damage_in, draw_rounds, me
 def sample(
     target: Target,
     out: Annotated[Path, typer.Option(help="The folder for the samples; one that exists is continued.")],
-    settings: Settings = None,
+    settings: Parameters = None,
     rounds: Annotated[
         int, typer.Option(help=f"Rounds in all; each draws {sum(SHARES.values())} x {BLOCK:,} samples of every pair.")
     ] = 1,
@@ -65,7 +65,7 @@ def draw(
     as_json: bool,
     source: str | None = None,
 ) -> None:
-    """Draw what is missing of so many rounds, and say what there is; ``source`` as in :func:`saddleback.cli.solve.carry_out`."""
+    """Draw what is missing of so many rounds, and say what there is; ``source`` as in :func:`saddleback.cli.solve.answer`."""
     named, began = target if source is None else source, time.monotonic()
     instance, recorded = load_target(named, settings), origin_of(named, settings).settings
     with resumable(place), display() as show:

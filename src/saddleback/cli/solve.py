@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from rich.console import Console
 
-from saddleback.cli.common import Json, Seed, Settings, Target, print_json
+from saddleback.cli.common import Json, Parameters, Seed, Target, print_json
 from saddleback.cli.drawing import Callbacks, ExecutorName, Timeout, Workers, resumable
 from saddleback.designs import BY_NAME as DESIGNS
 from saddleback.errors import InputError, require
@@ -19,13 +19,13 @@ from saddleback.method.solvers import BY_NAME as SOLVERS
 from saddleback.problem.policy_file import save_policy
 from saddleback.reports.listeners import make as make_callback
 from saddleback.runs.run_folder import check_place
-from saddleback.runs.settings import MOST_SAMPLES, USUAL_SAMPLES
+from saddleback.runs.settings import MOST_SAMPLES, USUAL_SAMPLES, Settings
 from saddleback.runs.targets import load_target, origin_of
 from saddleback.runs.text import print_solution
 from saddleback.runs.truth import truth_of
-from saddleback.solving.kept_run import Drawing, Place, put_away
+from saddleback.solving.kept_run import Drawing, Place, keeping, put_away
 from saddleback.solving.progress import display
-from saddleback.solving.solve import solve_kept
+from saddleback.solving.solve import carry_out
 from saddleback.solving.stored_samples import samples_for
 
 
@@ -37,7 +37,7 @@ def _part(help_text: str, default: str | None = None) -> Any:
 
 def solve(
     target: Target,
-    settings: Settings = None,
+    settings: Parameters = None,
     samples: Annotated[
         int | None,
         typer.Option(help="Simulator calls in all, half of them for the certificate.", show_default="1000000"),
@@ -96,7 +96,8 @@ def solve(
     elif epsilon is None:
         budget = _split(samples, proof, max_samples)
     else:
-        choices = {"iterations": iterations, "error": error, "batch_size": batch_size, "resolution": resolution}
+        grid = None if resolution == -1 else resolution
+        choices = {"iterations": iterations, "error": error, "batch_size": batch_size, "resolution": grid}
         budget = _adaptive(epsilon, max_samples, samples=samples, certificate_samples=proof, **choices)
     parts: dict[str, Any] = {
         "feasibility": feasibility,
@@ -123,7 +124,7 @@ def solve(
         }
     options = {"budget": budget, "parts": parts}
     drawing = Drawing(workers, executor, timeout)
-    carry_out(target, settings or [], options, drawing, Output(out, force, policy, check, as_json, callback or []))
+    answer(target, settings or [], options, drawing, Output(out, force, policy, check, as_json, callback or []))
 
 
 class Output(NamedTuple):
@@ -137,7 +138,7 @@ class Output(NamedTuple):
     callbacks: Sequence[str] = ()
 
 
-def carry_out(
+def answer(
     target: str,
     settings: list[str],
     options: dict[str, Any],
@@ -158,18 +159,14 @@ def carry_out(
     listeners = [make_callback(text) for text in output.callbacks]
     with samples_for(problem, simulator, options) as (store, record, seed):
         try:
-            with resumable(None if place is None else place.path), display() as progress:
-                solution, executor = solve_kept(
-                    problem,
-                    simulator,
-                    record,
-                    place,
-                    drawing,
-                    show=progress,
-                    callbacks=[progress.notice, *listeners],
-                    store=store,
-                    certificate_seed=seed,
-                )
+            asked, under_way = Settings.of_record(record), None if place is None else place.path
+            with (
+                resumable(under_way),
+                display() as progress,
+                keeping(place, record, problem, simulator, drawing, progress) as (executor, kept),
+            ):
+                told = [progress.notice, *listeners, *kept]
+                solution = carry_out(problem, simulator, asked, store, executor, progress, told, seed)
         except InputError as fault:
             raise _in_all(fault, record["budget"]) from None
     truth = truth_of(instance, solution.mixture) if output.check else None
@@ -221,7 +218,7 @@ def _adaptive(epsilon: float, most: int | None, **others: Any) -> dict[str, Any]
 def _left_out(option: str, others: dict[str, Any]) -> None:
     for name, value in others.items():
         rule = f"must not be given with {option}"
-        require(value in (None, -1), f"--{name.replace('_', '-')}", rule, value, "leave one of the two out")
+        require(value is None, f"--{name.replace('_', '-')}", rule, value, "leave one of the two out")
 
 
 def _in_all(fault: InputError, budget: dict[str, Any]) -> InputError:

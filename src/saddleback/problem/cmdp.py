@@ -157,9 +157,8 @@ class CMDP:
         rule = "must have ranges and thresholds whose discounted totals are finite numbers"
         found = f"ranges {list(zip(low.tolist(), high.tolist(), strict=True))}"
         require(finite, "reward, constraints", rule, found, "use units in which the numbers are of ordinary size")
-        object.__setattr__(self, "base", base)
-        object.__setattr__(self, "scale", scale)
-        object.__setattr__(self, "thresholds", thresholds)
+        for word, value in (("base", base), ("scale", scale), ("thresholds", thresholds)):
+            object.__setattr__(self, word, value)
 
     # ---- sizes -----------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,12 @@ A *mixture* is drawn once per episode: its value is Σ_k w_k V^{π_k}. Averaging
 a different policy (on a four-state chain 6.81 instead of 8.10). On a finite space with a known table one stationary
 policy has the same values as the mixture: see :func:`saddleback.exact.to_stationary`.
 
+A mixture at work is an :class:`Episode`, whose member is drawn once and plays to its end:
+
+    k ~ w,   a_t ~ π_k(· | s_t)      with the random numbers of (seed, 0) for k and of (seed, 1 + t) for a_t
+
+so that an episode can be repeated, or taken up at any step, on another machine, from its seed and the number of the step.
+
 Every policy is frozen data (arrays, never a closure), so that it can be stored and compared. Ties go to the lowest
 action index.
 """
@@ -12,13 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol, runtime_checkable
+from typing import Any, NamedTuple, NoReturn, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.errors import InputError, gone, require
 from saddleback.problem.spaces import Actions, Array, Features, States
+
+_EPISODES = 1000  # a stream apart from those of samples
 
 
 @runtime_checkable
@@ -234,12 +242,9 @@ class MixturePolicy:
     ) -> tuple[Actions, Any]:
         """Stable-Baselines3's convention; ``state`` carries the members drawn for the running episodes."""
         if deterministic and len(self.members) > 1:
-            raise InputError(
-                "deterministic",
-                f"must be False for a mixture of {len(self.members)} policies",
-                True,
-                "the constraint holds on average over the members, so one of them alone may break it",
-            )
+            rule = f"must be False for a mixture of {len(self.members)} policies"
+            remedy = "the constraint holds on average over the members, so one of them alone may break it"
+            raise InputError("deterministic", rule, True, remedy)
         rng = rng or np.random.default_rng()
         observations = _as_states(observation)
         n = len(observations)
@@ -263,6 +268,31 @@ class MixturePolicy:
     def load(cls, *_: object, **__: object) -> NoReturn:
         """Gone: ``saddleback.load_policy(path)``."""
         gone("MixturePolicy.load", "saddleback.load_policy(path), which takes a file or a run folder")
+
+
+class Episode(NamedTuple):
+    """A member of a mixture, drawn for one whole episode."""
+
+    seed: int
+    member: int
+    weight: float
+    policy: Policy
+
+    @classmethod
+    def of(cls, mixture: MixturePolicy, seed: int) -> Episode:
+        """The same ``seed`` gives the same member, and the same actions at the same steps."""
+        require(seed >= 0, "episode_seed", "must not be negative", seed, "use 0, 1, 2 …")
+        k = mixture.draw_member(_generator(seed, 0))
+        return cls(seed, k, float(mixture.weights[k]), mixture.members[k])
+
+    def act(self, states: States, step: int = 0) -> Actions:
+        """One action per state, at step number ``step`` of the episode."""
+        require(step >= 0, "step", "must not be negative", step, "steps are 0, 1, 2 …")
+        return self.policy.act(states, _generator(self.seed, 1 + step))
+
+
+def _generator(seed: int, number: int) -> np.random.Generator:
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence(seed, spawn_key=(_EPISODES, number))))
 
 
 def as_table(policy: Policy, num_states: int) -> TabularPolicy:

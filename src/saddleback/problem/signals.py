@@ -130,9 +130,8 @@ class PairFunction:
         finite = isinstance(self.space, FiniteStates)
         keys: list[Any] = list(zip(states.tolist(), actions.tolist(), strict=True)) if finite else []
         new = [i for i in range(len(states)) if not finite or keys[i] not in self._kept]
-        found = [
-            self._number(s, a) for s, a in zip(own_states(self.space, states[new]), actions[new].tolist(), strict=True)
-        ]
+        pairs = zip(own_states(self.space, states[new]), actions[new].tolist(), strict=True)
+        found = [self._number(s, a) for s, a in pairs]
         if not finite:
             return _stacked(self.name, found)
         if len(self._kept) + len(new) > _MOST_KEPT:
@@ -191,13 +190,12 @@ class Signal:
             seed = "" if key is None else f", sample {i}, seed key (seed, stream, pair, block) = {key}"
             finite = x[np.isfinite(x)]
             low, high = min(self.low, finite.min(initial=self.low)), max(self.high, finite.max(initial=self.high))
-            raise InputError(
-                self.name,
-                f"must be finite and within its declared range [{self.low:g}, {self.high:g}]",
-                f"{x[i]} at state {states[i]}, action {actions[i]}{seed}",
+            rule = f"must be finite and within its declared range [{self.low:g}, {self.high:g}]"
+            remedy = (
                 f"declare the true range, at least ({low:g}, {high:g}), from which x is rescaled to "
-                "(x - low) / (high - low); it is never clipped, since every bound depends on the range",
+                "(x - low) / (high - low); it is never clipped, since every bound depends on the range"
             )
+            raise InputError(self.name, rule, f"{x[i]} at state {states[i]}, action {actions[i]}{seed}", remedy)
 
 
 def read_signal(

@@ -137,12 +137,8 @@ class BoxStates:
 
     def spread(self, number: int) -> Array:
         """Points that fill a bounded box evenly, corner ``low`` first (Halton's: radical inverses in k prime bases)."""
-        return np.column_stack(
-            [
-                low + (high - low) * _radical_inverses(number, p)
-                for p, low, high in zip(_primes(), self.low, self.high, strict=False)
-            ]
-        )
+        sides = zip(_primes(), self.low, self.high, strict=False)
+        return np.column_stack([low + (high - low) * _radical_inverses(number, p) for p, low, high in sides])
 
     def outside(self, states: States) -> NDArray[np.bool_]:
         """Which of ``states`` do not belong to the space, ``(n,)``; NaN counts as outside."""

@@ -4,8 +4,8 @@
     problem, store     → design → the streams SOLVER and EVALUATION of the store             → O(σ)
 
 The sample budget is the total of simulator calls over all buffers. *Literal* follows the paper: the same N for every pair
-of the coreset, M = 4, LS-MDVI and LS-PE from zero. The *default* refines the design, gives each pair samples in proportion
-to its weight (which is what makes a refined design pay), solves by plug-in value iteration and evaluates by LSTD.
+of the coreset, M = 4. The *default* gives each pair samples in proportion to its weight, which is what makes a refined design
+pay (:mod:`.prepared` has the parts of both).
 
 A run that draws into a folder (:mod:`saddleback.sampling.executors.durable`), or several whose stores were merged, leave a
 store whose pairs are those of the design, which the problem and the method fix.
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from saddleback.designs.design import Design
 from saddleback.errors import InputError, Remark, require
 from saddleback.method.framework import Oracle, SolveRewards
-from saddleback.method.oracles import Allocating, Evaluator, InteractiveEvaluator, InteractiveSolver, reads_batches
+from saddleback.method.oracles import Allocating, InteractiveEvaluator, InteractiveSolver, reads_batches
 from saddleback.problem.actions import serving_pairs
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Array
@@ -109,7 +109,9 @@ def prepare(
             counts = focused_counts(problem, solver, solver_buffer, counts)
         evaluation_buffer = cut(draw(Stream.EVALUATION, design, counts, before[1]), problem, design, T)
         drawn += evaluation_buffer.num_samples
-    return _wired(chosen, design, solver_buffer, evaluation_buffer, evaluator, drawn, remarks, method.grid, explored)
+    buffers, grid = (solver_buffer, evaluation_buffer), method.grid
+    oracle = oracle_of(problem, solver, solver_buffer, evaluator, evaluation_buffer, grid)
+    return Prepared(problem, design, *buffers, solver, evaluator, oracle, drawn, names, remarks, grid, explored)
 
 
 def prepare_from(
@@ -146,26 +148,9 @@ def prepare_from(
     hints = None
     if isinstance(own, StreamedBuffer) or isinstance(evaluation, StreamedBuffer):
         hints = tuple(cut(excerpt(store, stream, problem, design), problem, design, 1) for stream in streams)
-    parts = _wired(chosen, design, own, evaluation, evaluator, drawn, tuple(chosen.remarks()), method.grid)
+    oracle, remarks = oracle_of(problem, solver, own, evaluator, evaluation, method.grid), tuple(chosen.remarks())
+    parts = Prepared(problem, design, own, evaluation, solver, evaluator, oracle, drawn, names, remarks, method.grid)
     return dataclasses.replace(parts, hints=hints)
-
-
-def _wired(
-    chosen: Chosen,
-    design: Design,
-    own: Buffer,
-    evaluation: Buffer,
-    evaluator: Evaluator,
-    drawn: int,
-    remarks: tuple[Remark, ...],
-    grid: int | None,
-    explored: int = 0,
-) -> Prepared:
-    """The parts of ``chosen`` on the samples that they asked for."""
-    problem, names, solver, _, _ = chosen
-    assert not isinstance(solver, InteractiveSolver)
-    oracle = oracle_of(problem, solver, own, evaluator, evaluation, grid)
-    return Prepared(problem, design, own, evaluation, solver, evaluator, oracle, drawn, names, remarks, grid, explored)
 
 
 def _designed(

@@ -121,15 +121,8 @@ def display() -> Iterator[Display]:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
-    rate, note = TextColumn("{task.fields[rate]}"), TextColumn("{task.fields[note]}")
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=16),
-        MofNCompleteColumn(),
-        rate,
-        TimeRemainingColumn(),
-        note,
-    )
+    what, rate, note = (TextColumn(f"{{task.{name}}}") for name in ("description", "fields[rate]", "fields[note]"))
+    columns = (what, BarColumn(bar_width=16), MofNCompleteColumn(), rate, TimeRemainingColumn(), note)
     with Bars(*columns, console=Console(stderr=True), transient=True) as bar:
         yield _Bars(bar)
 

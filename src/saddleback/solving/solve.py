@@ -26,7 +26,6 @@ from saddleback.runs.targets import load_target, named_again
 from saddleback.runs.work_folder import load_work
 from saddleback.sampling.blocks import Executor
 from saddleback.sampling.executors import make
-from saddleback.sampling.executors.replayed import Replayed
 from saddleback.sampling.memory import check, predict_run
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.simulators.function import as_simulator
@@ -199,28 +198,11 @@ def _solve_at(
 ) -> Solution:
     """Solve and keep the run; a user's progress is told (what, done, total), whoever says it."""
     show = None if progress is None else lambda what, done, total, *_: progress(what, done, total)
-    found, _ = solve_kept(problem, simulator, record, place, drawing, show=show, callbacks=callbacks)
-    put_away(place, found, record, record["parts"]["seed"])
-    return found
-
-
-def solve_kept(
-    problem: CMDP,
-    simulator: GenerativeModel,
-    record: Mapping[str, Any],
-    place: Place | None,
-    drawing: Drawing,
-    *,
-    show: Show | None = None,
-    callbacks: Sequence[Callback] = (),
-    store: SampleStore | None = None,
-    certificate_seed: int | None = None,
-) -> tuple[Solution, Replayed]:
-    """Solve as ``record`` says, keeping the samples in the work folder of ``place``; and who drew them, with its findings."""
     settings = Settings.of_record(record)
     with keeping(place, record, problem, simulator, drawing, show) as (executor, listeners):
-        told = [*callbacks, *listeners]
-        return carry_out(problem, simulator, settings, store, executor, show, told, certificate_seed), executor
+        found = carry_out(problem, simulator, settings, None, executor, show, [*callbacks, *listeners])
+    put_away(place, found, record, record["parts"]["seed"])
+    return found
 
 
 def _delta_of(confidence: Any) -> float:

@@ -82,7 +82,9 @@ def solve_to_accuracy(
             progress(f"round {len(rounds) + 1}: samples", spent(), max_samples)
         held = rounds[-1].solution.prepared if rounds else None
         try:
-            _check_memory(problem, simulator, size, rounds)
+            # A round is a solve and a certificate of the same size, while the earlier ones are held.
+            earlier, signals = sum(r.size for r in rounds), simulator.num_signals
+            check(predict_run(problem, size, certificate=size, num_signals=signals, earlier=earlier), 2 * size)
             found = budget_of(problem, simulator, settings, size, executor, progress, callbacks, held)
         except InputError as full:
             if full.name != "memory" or not rounds:
@@ -113,20 +115,8 @@ def solve_to_accuracy(
             return ended(_unmet(rounds, epsilon, f"{max_samples:,} simulator calls", "samples"))
 
 
-def _check_memory(problem: CMDP, simulator: GenerativeModel, size: int, rounds: list[_Round]) -> None:
-    """A round is a solve and a certificate of the same size, while the earlier ones are held."""
-    earlier = sum(r.size for r in rounds)
-    check(
-        predict_run(problem, size, certificate=size, num_signals=simulator.num_signals, earlier=earlier),
-        2 * size,
-    )
-
-
 def _first_size(problem: CMDP) -> int:
-    if problem.features is not None:
-        pairs = 2 * problem.features.dim
-    else:
-        pairs = (problem.num_states or 1) * problem.num_actions
+    pairs = (problem.num_states or 1) * problem.num_actions if problem.features is None else 2 * problem.features.dim
     return max(_FIRST_SAMPLES, _PER_PAIR * pairs)
 
 
