@@ -178,6 +178,11 @@ class CMDP:
         return self.states.num if isinstance(self.states, FiniteStates) else None
 
     @property
+    def num_unknowns(self) -> int:
+        """About how many numbers there are to learn: pairs of a table, or twice the features."""
+        return (self.num_states or 1) * self.num_actions if self.features is None else 2 * self.features.dim
+
+    @property
     def observed(self) -> NDArray[np.bool_]:
         """Which of reward and constraints come from the simulator rather than from a known function, ``(1+m,)``."""
         return np.array([s.values is None for s in self.signals])

@@ -96,7 +96,7 @@ def forecast(
     Settings(delta=delta, feasibility=feasibility, seed=seed)  # which are checked there
     before = simulator.num_queries
     seconds = _seconds_per_call(problem, simulator, seed)
-    pilot = _pilot_size(problem) if samples is None else samples
+    pilot = max(_PILOT, _PILOT_PER_PAIR * problem.num_unknowns) if samples is None else samples
     require(pilot >= 2, "samples", "must be at least 2", pilot, "use 20000")
     try:
         asked = Settings(pilot, delta=delta, seed=seed, method=Method(certificate=pilot - pilot // 2))
@@ -141,11 +141,6 @@ def _worst_bytes(problem: CMDP, simulator: GenerativeModel, worst: Plan) -> int:
     for T, M in (worst.solver, worst.evaluation):
         lots.append(Lot(c * T * M, T, c * math.ceil(T * M / BLOCK), T * M > BLOCK))
     return predict(problem, c, *lots, num_signals=simulator.num_signals).peak
-
-
-def _pilot_size(problem: CMDP) -> int:
-    pairs = (problem.num_states or 1) * problem.num_actions if problem.features is None else 2 * problem.features.dim
-    return max(_PILOT, _PILOT_PER_PAIR * pairs)
 
 
 def _seconds_per_call(problem: CMDP, simulator: GenerativeModel, seed: int) -> float:

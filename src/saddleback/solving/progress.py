@@ -131,10 +131,8 @@ class _Bars:
     """One bar for each thing that is counted."""
 
     def __init__(self, bar: Any):
-        self._bar, self._tasks = bar, dict[str, Any]()
-        self._paces: dict[str, _Pace] = {}
-        self._notes: dict[str, str] = {}
-        self._shown = 0.0
+        self._bar, self._tasks, self._shown = bar, dict[str, Any](), 0.0
+        self._paces, self._notes = dict[str, _Pace](), dict[str, str]()
 
     def __call__(self, what: str, done: int, total: int, failures: int = 0) -> None:
         many = _subject(what) != "dual"
@@ -166,8 +164,7 @@ class LogLines:
 
     def __init__(self, seconds: float = _LOG_SECONDS):
         self._seconds, self._last = seconds, time.monotonic()
-        self._paces: dict[str, _Pace] = {}
-        self._notes: dict[str, str] = {}
+        self._paces, self._notes = dict[str, _Pace](), dict[str, str]()
 
     def notice(self, event: Event) -> None:
         """For the next line of the same subject."""

@@ -76,11 +76,8 @@ def context_for(parts: Prepared, slater: Slater, settings: Settings, target: Arr
 def _half_widths(parts: Prepared, confidence: float) -> Array:
     """Half the measured interval of each constraint at the policy that is safest for it, ``(m,)``."""
     m = parts.problem.num_constraints
-    widths = np.zeros(m)
-    for i in range(m):
-        low, high = parts.interval(parts.oracle(np.eye(1 + m)[1 + i])[0], confidence)
-        widths[i] = (high[1 + i] - low[1 + i]) / 2
-    return widths
+    limits = [parts.interval(parts.oracle(sigma)[0], confidence) for sigma in np.eye(1 + m)[1:]]
+    return np.array([(x.high[1 + i] - x.low[1 + i]) / 2 for i, x in enumerate(limits)])
 
 
 def promise_of(context: DualContext, dual: Dual, summary: DualSummary, outcome: Outcome) -> Promise | None:
@@ -122,21 +119,16 @@ def guarantee_remark(problem: CMDP, promise: Promise | None, f: float, settings:
     if promise is None:
         size = f"f = {f:.3g} in utilities" if math.isfinite(f) else "no bound on the oracles' error"
         return Remark("no-guarantee", f"no a-priori guarantee ({size}): the limits shown are measured, not proved")
-    assumed = (
-        "" if problem.features is None or isinstance(problem.features, OneHot) else " if P is linear in the features"
-    )
-    given = f"with probability {settings.confidence:g}{assumed}"
+    tabular = problem.features is None or isinstance(problem.features, OneHot)
+    given = f"with probability {settings.confidence:g}{'' if tabular else ' if P is linear in the features'}"
     source = given if settings.method.error is None else "if the oracles err by at most the f given by hand"
     missed = " and ".join(
         f"'{c.name}' is missed by at most {v * abs(scale):.4g}"
         for c, v, scale in zip(problem.constraints, promise.violations, problem.scale[1:], strict=True)
     )
     loss = promise.reward_loss * problem.reward_span
-    return Remark(
-        "guarantee",
-        f"a-priori guarantee, {source}: the reward is within {loss:.4g} of the optimum and {missed} "
-        f"(f = {f:.3g} in utilities)",
-    )
+    text = f"a-priori guarantee, {source}: the reward is within {loss:.4g} of the optimum and {missed}"
+    return Remark("guarantee", f"{text} (f = {f:.3g} in utilities)")
 
 
 # ---- the oracles' errors -----------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from saddleback.certificates import Request
-from saddleback.errors import InputError, nearest, require
+from saddleback.errors import InputError, nearest, number, require
 from saddleback.problem.cmdp import CMDP
 from saddleback.runs.events import Callback, tell
 from saddleback.runs.run_folder import MANIFEST, Origin, Run, check_place, load_run
@@ -101,7 +101,10 @@ def solve(
     rule, found = "must be a CMDP", type(problem).__name__
     require(isinstance(problem, CMDP), "problem", rule, found, "make one with saddleback.CMDP(...)")
     require(delta is None or confidence is None, "confidence", "must not be given with delta", confidence, "give one")
-    share = 0.05 if delta is None and confidence is None else delta if confidence is None else _delta_of(confidence)
+    share = 0.05 if delta is None else delta
+    if confidence is not None:
+        remedy = "0.95 means that all holds with 95 % probability"
+        share = 1.0 - number("confidence", confidence, 0, 1, open_low=True, open_high=True, remedy=remedy)
     settings = Settings(samples, epsilon, max_samples, feasibility, share, seed, method or Method())  # type: ignore[arg-type]
     callbacks = _listeners(callbacks)
     model = None if simulator is None else as_simulator(problem, simulator)
@@ -203,12 +206,6 @@ def _solve_at(
         found = carry_out(problem, simulator, settings, None, executor, show, [*callbacks, *listeners])
     put_away(place, found, record, record["parts"]["seed"])
     return found
-
-
-def _delta_of(confidence: Any) -> float:
-    good = isinstance(confidence, (int, float)) and 0 < confidence < 1
-    require(good, "confidence", "must lie in (0, 1)", confidence, "0.95 means that all holds with 95 % probability")
-    return 1.0 - float(confidence)
 
 
 def _refuse_moved(moved: dict[str, Any]) -> None:

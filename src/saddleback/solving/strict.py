@@ -106,10 +106,10 @@ def certified(solution: Solution, simulator: GenerativeModel, request: Request) 
 def _strict(solution: Solution, simulator: GenerativeModel, request: Request) -> Solution:
     """Certify, and certify again with a target that follows from what was measured, until the constraints are proved."""
     samples, seed, delta = request.samples, request.seed, request.delta
-    pilot = solution.problem.num_states is None
-    solution = _over_all_columns(solution)
+    pilot, solution = solution.problem.num_states is None, _over_all_columns(solution)
+    shares = _PILOT_SHARES if pilot else _SHARES
     spent, seeds, proofs = 0, solution.certificate_seeds, list[tuple[Solution, Certificate]]()
-    for attempt, part in enumerate(_PILOT_SHARES if pilot else _SHARES, start=1):
+    for attempt, part in enumerate(shares, start=1):
         share = int((samples - spent) * part)
         round_seed = seed if attempt == 1 else derived_seed(seed, attempt)
         part_of = dataclasses.replace(request, samples=share, seed=round_seed, delta=delta / 2**attempt)
@@ -118,7 +118,7 @@ def _strict(solution: Solution, simulator: GenerativeModel, request: Request) ->
         seeds += (round_seed,)
         proofs.append((solution, certificate))
         proved = certificate.feasible == "certified"
-        left = (samples - spent) * (_PILOT_SHARES if pilot else _SHARES)[min(attempt, _ATTEMPTS - 1)]
+        left = (samples - spent) * shares[min(attempt, _ATTEMPTS - 1)]
         if attempt == _ATTEMPTS or not certificate.constraints or left < 1 or (proved and not (pilot and attempt == 1)):
             break
         again = retargeted(solution, _measured_target(solution, certificate, share / left, proved))
@@ -127,7 +127,8 @@ def _strict(solution: Solution, simulator: GenerativeModel, request: Request) ->
         solution = _over_all_columns(again)
     # All attempts hold together, so the best of those that prove the constraints may be picked.
     proved_ones = [x for x in proofs if x[1].feasible == "certified"]
-    solution, certificate = max(proved_ones, key=lambda x: _worst_value(x[1]), default=proofs[-1])
+    worst = [-math.inf if c.value is None else c.value[0] for _, c in proved_ones]
+    solution, certificate = proved_ones[int(np.argmax(worst))] if worst else proofs[-1]
     certificate = dataclasses.replace(certificate, samples=spent, confidence=1 - delta)
     return dataclasses.replace(with_certificate(solution, certificate), certificate_seeds=seeds)
 
@@ -168,18 +169,13 @@ def _measured_target(solution: Solution, certificate: Certificate, fewer: float,
     and by what the half-width h is about to change: b' + (b − limit) − h + 1.4·h·√fewer. Only ``lower`` lets b' fall.
     """
     problem = solution.problem
-    limits = (np.array(certificate.constraints) - (problem.base[1:] * problem.horizon)[:, None]) / problem.scale[
-        1:, None
-    ]
+    base, scale = (problem.base[1:] * problem.horizon)[:, None], problem.scale[1:, None]
+    limits = (np.array(certificate.constraints) - base) / scale
     low, half = limits.min(axis=1), np.ptp(limits, axis=1) / 2
     step = problem.thresholds - low + half * (_MARGIN * math.sqrt(fewer) - 1.0)
     if not lower:
         step = np.where(low < problem.thresholds, np.maximum(step, 0.0), 0.0)
     return np.asarray(_target(solution) + step)
-
-
-def _worst_value(certificate: Certificate) -> float:
-    return -math.inf if certificate.value is None else certificate.value[0]
 
 
 def with_certificate(solution: Solution, certificate: Certificate) -> Solution:

@@ -76,7 +76,7 @@ def solve_to_accuracy(
         proof = found.certificate and dataclasses.replace(found.certificate, confidence=1 - delta)
         return dataclasses.replace(found, samples=spent(), settings=record, certificate=proof)
 
-    size = min(_first_size(problem), max_samples // 2)
+    size = min(max(_FIRST_SAMPLES, _PER_PAIR * problem.num_unknowns), max_samples // 2)
     while True:
         if progress is not None:
             progress(f"round {len(rounds) + 1}: samples", spent(), max_samples)
@@ -113,11 +113,6 @@ def solve_to_accuracy(
         size = min(wanted, (left + size) // 2)  # the buffers grow by size − what they hold; the certificate takes size
         if size < _LEAST_GROWTH * rounds[-1].size and size < wanted:
             return ended(_unmet(rounds, epsilon, f"{max_samples:,} simulator calls", "samples"))
-
-
-def _first_size(problem: CMDP) -> int:
-    pairs = (problem.num_states or 1) * problem.num_actions if problem.features is None else 2 * problem.features.dim
-    return max(_FIRST_SAMPLES, _PER_PAIR * pairs)
 
 
 def _expected_error(found: Solution, samples: int, delta: float) -> float:
