@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -40,7 +41,7 @@ from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.sampling.streamed_buffer import StreamedBuffer
 from saddleback.simulators.generative_model import GenerativeModel, Sampler, Stream, generator
 from saddleback.solving.focused_allocation import focused_counts
-from saddleback.solving.prepared import Chosen, Prepared, canonical, oracle_of, parts_of, usual_allocation
+from saddleback.solving.prepared import USUAL_PARTS, Chosen, Prepared, canonical, oracle_of, parts_of
 
 _ONE_BUFFER = Remark(
     "one-buffer",
@@ -120,7 +121,7 @@ def prepare_from(
     method: Method | None = None,
     *,
     buffer: Literal["memory", "streamed"] | OnRay = "streamed",
-    num_batches: tuple[int, int] | None = None,
+    num_batches: Sequence[int] | None = None,
 ) -> Prepared:
     """Oracles on the samples of a store, without a simulator, as :func:`prepare` makes them on those it draws.
 
@@ -139,7 +140,11 @@ def prepare_from(
     design = designer.design(problem)
     make = buffer_maker(problem, store, design, buffer)
     streams = (Stream.SOLVER, Stream.EVALUATION)[: method.buffers]
-    T = num_batches or [_usual_batches(problem, design, store.held(stream, design.size), method) for stream in streams]
+    T = num_batches
+    if T is None:
+        held = [store.held(stream, design.size) for stream in streams]
+        usual = [_batches(problem, design, int(n.sum()), method, design.operator is None)[0] for n in held]
+        T = [max(1, int(n.min(initial=most, where=n > 0))) for n, most in zip(held, usual, strict=True)]
     own = make(Stream.SOLVER, T[0])
     evaluation, drawn = own, own.num_samples
     if method.buffers == 2:
@@ -184,17 +189,11 @@ def _designed(
 
 def _batches(problem: CMDP, design: Design, samples: int, method: Method, full: bool) -> tuple[int, NDArray[np.int64]]:
     """T and the samples of each pair, as the method shares out so many."""
-    allocation = method.allocation or usual_allocation(method.mode, full)
+    allocation = method.allocation or USUAL_PARTS[method.mode, full][3]
     literal = method.mode == "literal"
     return batches_and_counts(
         problem, design, samples, literal=literal, batch_size=method.batch_size, allocation=allocation
     )
-
-
-def _usual_batches(problem: CMDP, design: Design, held: NDArray[np.int64], method: Method) -> int:
-    """T as for a run that draws as many samples."""
-    T, _ = _batches(problem, design, int(held.sum()), method, design.operator is None)
-    return max(1, min(T, int(held.min(initial=T, where=held > 0))))
 
 
 def _shares(samples: int, method: Method, interactive: bool) -> tuple[int, int]:

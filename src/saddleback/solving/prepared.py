@@ -25,15 +25,13 @@ from saddleback.method.solvers.plug_in import fixed_point
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import GreedyPolicy, Policy, as_table
 from saddleback.problem.spaces import Array
-from saddleback.runs.settings import Allocation, Method, Mode, Part
+from saddleback.runs.settings import Method, Part
 from saddleback.sampling.buffer import Buffer
 
-_TABLE_STATES = (
-    200_000  # finite problems up to this size keep policies as action tables, so that equal ones are merged,
-)
-_TABLE_PAIRS = 1 << 27  # unless their actions cannot be listed
+# Finite problems up to this size keep policies as action tables, so that equal ones are merged.
+_TABLE_STATES, _TABLE_PAIRS = 200_000, 1 << 27
 
-_USUAL = {  # (mode, tabular): solver, evaluator, design, allocation
+USUAL_PARTS = {  # (mode, tabular): solver, evaluator, design, allocation
     ("literal", True): ("tabular-mdvi", "tabular-pe", "full", "equal"),
     ("literal", False): ("ls-mdvi", "ls-pe", "frank-wolfe", "equal"),
     ("default", True): ("plug-in", "lstd", "full", "equal"),
@@ -61,11 +59,11 @@ class Chosen(NamedTuple):
 def parts_of(problem: CMDP, method: Method) -> Chosen:
     """The parts of ``method`` for ``problem``."""
     kind = "guaranteed" if method.mode == "default" and method.grid is not None else method.mode
-    usual = _USUAL[kind, problem.features is None]
+    usual = USUAL_PARTS[kind, problem.features is None]
     solver_name, solver = _part("solver", method.solver, usual[0])
     if solver_name in TABULAR and problem.features is not None:
         problem = dataclasses.replace(problem, features=None)
-        usual = _USUAL[kind, True]
+        usual = USUAL_PARTS[kind, True]
     evaluator_name, evaluator = _part("evaluator", method.evaluator, usual[1])
     design_name, designer = _part("design", method.design, usual[2])
     if problem.features is None and problem.num_states is not None:
@@ -81,11 +79,6 @@ def _part(kind: str, given: Any, usual: str) -> tuple[str, Any]:
     if isinstance(given, str):
         given = Part(given)
     return (given.name, given.make(kind)) if isinstance(given, Part) else (type(given).__name__, given)
-
-
-def usual_allocation(mode: Mode, full: bool) -> Allocation:
-    """How samples are shared out unless said otherwise."""
-    return _USUAL[mode, full][3]  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
