@@ -42,7 +42,7 @@ NEEDS: dict[str, set[str]] = {
         "simulators": "errors problem features",
         "simulators.checks": "errors problem features simulators",
         "designs": "errors problem features",
-        "sampling": "errors _version files problem features simulators.generative_model simulators.repeats designs",
+        "sampling": "errors _version files problem features simulators.generative_model designs",
         "method": "errors problem designs sampling.buffer simulators.generative_model",
         "method.solvers": "errors problem designs sampling.buffer sampling.counted_buffer simulators.generative_model method",
         "method.evaluators": "errors problem sampling.buffer simulators.generative_model method",

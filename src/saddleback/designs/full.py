@@ -28,13 +28,10 @@ class Full:
                 "leave them out, or give features that carry over from one pair to another",
             )
             states, actions = problem.pairs()
-            require(
-                problem.features is None or problem.features.dim == len(states),
-                "features",
-                f"must have one entry for each of the {len(states)} pairs",
-                problem.features and problem.features.dim,
-                "make OneHot and the problem agree on the number of states",
-            )
+            good = problem.features is None or problem.features.dim == len(states)
+            rule = f"must have one entry for each of the {len(states)} pairs"
+            remedy = "make OneHot and the problem agree on the number of states"
+            require(good, "features", rule, problem.features and problem.features.dim, remedy)
             return full_design(states, actions)
         states, actions, Phi = candidate_features(problem)
         equal = np.full(len(states), 1.0 / len(states))

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.errors import one_of, whole
-from saddleback.features.base import check_dimension
+from saddleback.features.base import StateMap, check_dimension
 from saddleback.features.frame import Frame, as_frame
-from saddleback.features.state import StateMap
 from saddleback.problem.spaces import Array, States
 
 

@@ -37,7 +37,7 @@ class Registry(MutableMapping[str, Part]):
         if others:
             return self._load(others[0])
         own = self._own[name]
-        return EntryPoint(name, own, self.kind).load() if isinstance(own, str) else own  # type: ignore[no-any-return]
+        return EntryPoint(name, own, self.kind).load() if isinstance(own, str) else own
 
     def __contains__(self, name: object) -> bool:
         return name in self._own or name in self._others().names

@@ -21,7 +21,7 @@ from saddleback.errors import SimulatorError
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Actions, BoxStates, States
 from saddleback.simulators.generative_model import Draw, GenerativeModel, Stream, generator
-from saddleback.simulators.repeats import first_difference
+from saddleback.simulators.generative_model import first_difference
 
 _PROBES, _QUESTIONS = 64, 8
 CHECK_CALLS = 2 * _PROBES

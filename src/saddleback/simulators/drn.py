@@ -20,7 +20,7 @@
 r(s, a) is the reward of the state plus that of the choice. States come in order and without gaps. The start is uniform
 over the states labelled ``init``; labels ``rho=0.25`` on them, which Storm takes as any other label, give other weights.
 Choices are actions 0, 1, … in the order of the file, whatever they are called; where a state has fewer than others, an
-action that does not exist stands for the lowest one that does, choice 0 (:mod:`saddleback.simulators.tabulate`).
+action that does not exist stands for the lowest one that does, choice 0 (:mod:`saddleback.simulators.arrays`).
 
 Files may come from strangers: sizes are bounded before anything is allocated, numbers and names are read strictly, nothing
 is guessed, and every fault names the file and the line.
@@ -43,8 +43,8 @@ from saddleback.errors import InputError, StorageError, require
 from saddleback.problem.cmdp import Constraint
 from saddleback.problem.spaces import Array
 from saddleback.simulators._drn_model import MOST_BYTES, Lines, Reading, plain_name
+from saddleback.simulators.arrays import signal_array, table_of
 from saddleback.simulators.table import Table
-from saddleback.simulators.tabulate import signal_array, table_of
 
 MOST_ENTRIES = 200_000_000
 """Transitions and pairs that a table may have once every state has as many actions as any."""
@@ -99,13 +99,9 @@ def _padded(path: Any, reading: Reading, S: int, A: int) -> tuple[scipy.sparse.c
     starts = np.asarray(reading.starts)
     lengths = np.diff(starts)
     entries = int(lengths.sum() + (missing * lengths[first[:-1]]).sum())
-    require(
-        max(S * A, entries) <= MOST_ENTRIES,
-        str(path),
-        f"must give a table of at most {MOST_ENTRIES:,} pairs and transitions with {A} actions in every state",
-        f"{S * A:,} pairs, {entries:,} transitions",
-        "split states with many choices into several with few",
-    )
+    rule = f"must give a table of at most {MOST_ENTRIES:,} pairs and transitions with {A} actions in every state"
+    remedy = "split states with many choices into several with few"
+    require(max(S * A, entries) <= MOST_ENTRIES, str(path), rule, f"{S * A:,} pairs, {entries:,} transitions", remedy)
     choice = np.arange(A)[None, :]
     means = np.where(choice < np.asarray(reading.num_choices)[:, None], choice, 0)
     rows = scipy.sparse.csr_array(

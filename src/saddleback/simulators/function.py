@@ -197,13 +197,8 @@ def _of_function(problem: CMDP, function: Any, batched: bool | None) -> Generati
         for sample in (Looped(function, space, names, problem.actions), Batched(function, names))
     )
     named = isinstance(space, FiniteStates) and space.named
-    require(
-        not (named and batched),
-        "batched",
-        "must be left out for states of your own",
-        batched,
-        "write the function for one state and one action, or use the states 0 to n - 1",
-    )
+    remedy = "write the function for one state and one action, or use the states 0 to n - 1"
+    require(not (named and batched), "batched", "must be left out for states of your own", batched, remedy)
     if batched is None:
         batched = False if named else _annotated(function)
     if batched is None:
@@ -217,13 +212,9 @@ def _check_function(function: Any) -> None:
             "pass a function (state, action, rng) -> next state; tables have .simulator(), environments from_gymnasium"
         )
         raise InputError("simulator", "must be a function or a GenerativeModel", type(function).__name__, remedy)
-    require(
-        takes(function, 3),
-        "simulator",
-        "must be a function of a state, an action and a random generator",
-        "a function of other arguments",
-        "write it as sample(state, action, rng), and draw all randomness from rng",
-    )
+    rule = "must be a function of a state, an action and a random generator"
+    remedy = "write it as sample(state, action, rng), and draw all randomness from rng"
+    require(takes(function, 3), "simulator", rule, "a function of other arguments", remedy)
 
 
 def _check_model(problem: CMDP, model: GenerativeModel) -> None:

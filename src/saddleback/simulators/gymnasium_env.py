@@ -203,13 +203,8 @@ def bare(env: Any) -> Any:
         env = env.env
     inner = env
     while inner is not inner.unwrapped:
-        require(
-            type(inner).__name__ != "Autoreset",
-            "env",
-            "must not reset itself: a step after an ending would be lost",
-            "an Autoreset wrapper",
-            "leave that wrapper out",
-        )
+        rule = "must not reset itself: a step after an ending would be lost"
+        require(type(inner).__name__ != "Autoreset", "env", rule, "an Autoreset wrapper", "leave that wrapper out")
         inner = inner.env
     return env
 
@@ -235,11 +230,7 @@ def _made(env: Any, options: dict[str, Any]) -> tuple[Callable[[], Any] | None, 
     require(not options, "options", "must only be given with an environment's id", sorted(options), "leave them out")
     if isinstance(env, type) or (callable(env) and not hasattr(env, "step")):
         return env, bare(env())
-    require(
-        all(hasattr(env, name) for name in ("step", "reset", "unwrapped", "action_space")),
-        "env",
-        "must be a gymnasium.Env, its id, or a function that makes one",
-        type(env).__name__,
-        "see from_function for other simulators",
-    )
+    good = all(hasattr(env, name) for name in ("step", "reset", "unwrapped", "action_space"))
+    rule = "must be a gymnasium.Env, its id, or a function that makes one"
+    require(good, "env", rule, type(env).__name__, "see from_function for other simulators")
     return None, bare(env)

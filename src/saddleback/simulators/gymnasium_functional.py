@@ -45,13 +45,8 @@ def from_functional(
     the number itself.
     """
     for name in _CALLS:
-        require(
-            callable(getattr(env, name, None)),
-            "env",
-            f"must be a FuncEnv with `{name}`",
-            type(env).__name__,
-            "use from_gymnasium for an ordinary Env",
-        )
+        rule, remedy = f"must be a FuncEnv with `{name}`", "use from_gymnasium for an ordinary Env"
+        require(callable(getattr(env, name, None)), "env", rule, type(env).__name__, remedy)
     space = FiniteStates(states) if isinstance(states, int) else states
     names = signal_names(signals)
     sampler = FunctionalSampler(env, space, names, None if actions is None else list(actions), key, pack, unpack)

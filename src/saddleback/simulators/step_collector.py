@@ -76,21 +76,12 @@ class Tray:
 
 def signal_names(signals: Signals) -> tuple[str | None, ...]:
     """The names, checked: none at all, or the reward's and at least one constraint's."""
-    require(
-        not isinstance(signals, str) and len(signals) != 1,
-        "signals",
-        "must name the reward and every constraint, or nothing",
-        signals,
-        'give for example ("reward", "cost"), with None for what the problem knows',
-    )
+    rule = "must name the reward and every constraint, or nothing"
+    remedy = 'give for example ("reward", "cost"), with None for what the problem knows'
+    require(not isinstance(signals, str) and len(signals) != 1, "signals", rule, signals, remedy)
     names = [s for s in signals if s is not None]
-    require(
-        all(isinstance(s, str) for s in names) and len(set(names)) == len(names),
-        "signals",
-        "must be distinct names",
-        signals,
-        "rename one",
-    )
+    rule, remedy = "must be distinct names", "rename one"
+    require(all(isinstance(s, str) for s in names) and len(set(names)) == len(names), "signals", rule, signals, remedy)
     return tuple(signals)
 
 

@@ -95,13 +95,8 @@ class Table:
             P = _rows_of(P, (np.arange(S)[:, None] * A + meant).ravel(), S, A)
         if phi is not None:
             shape = np.shape(phi)
-            require(
-                len(shape) == 3 and shape[:2] == (S, A),
-                "phi",
-                f"must have shape ({S}, {A}, d)",
-                shape,
-                "one feature vector a pair",
-            )
+            remedy = "one feature vector a pair"
+            require(len(shape) == 3 and shape[:2] == (S, A), "phi", f"must have shape ({S}, {A}, d)", shape, remedy)
         table = cls(
             transition_matrix(P, S, A),
             r,
@@ -208,13 +203,8 @@ def as_numbers(name: str, given: Any) -> Array:
         raise InputError(
             name, "must be a rectangular array of numbers", "a ragged one", "make all rows alike"
         ) from None
-    require(
-        x.dtype.kind in "iub" or x.dtype == np.float64,
-        name,
-        "must hold float64 numbers",
-        str(x.dtype),
-        "convert it where it is made",
-    )
+    remedy = "convert it where it is made"
+    require(x.dtype.kind in "iub" or x.dtype == np.float64, name, "must hold float64 numbers", str(x.dtype), remedy)
     return x.astype(np.float64)
 
 
@@ -246,12 +236,8 @@ def transition_matrix(P: Any, num_states: int, num_actions: int) -> scipy.sparse
     sums = np.asarray(matrix.sum(axis=1)).ravel()
     wrong = np.flatnonzero(np.abs(sums - 1) > ROW_SUM_TOLERANCE)
     if wrong.size:
-        raise InputError(
-            _row_name(int(wrong[0]), A),
-            "must sum to 1",
-            f"{sums[wrong[0]]:.12g} ({wrong.size} such rows)",
-            "mend the table; divide the rows by their sums only if you know why they differ",
-        )
+        rule, remedy = "must sum to 1", "mend the table; divide the rows by their sums only if you know why they differ"
+        raise InputError(_row_name(int(wrong[0]), A), rule, f"{sums[wrong[0]]:.12g} ({wrong.size} such rows)", remedy)
     return matrix
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from saddleback.errors import InputError
 from saddleback.files.json_file import plain, short
 from saddleback.instances.instance import Instance
-from saddleback.instances.problem_file import parts, places
+from saddleback.instances.problem_file import parts
 from saddleback.instances.problem_file.code import imported
 from saddleback.instances.problem_file.sections import Section, read_toml
 from saddleback.problem.cmdp import CMDP
@@ -76,14 +76,14 @@ def _fields(file: Section, kind: str, space: StateSpace, num_actions: int, ends:
         raise file.fault("constraints", "must hold at least one", "none", _CONSTRAINTS)
     return {
         "gamma": parts.gamma_of(file),
-        "start": places.start_of(file, space),
+        "start": parts.start_of(file, space),
         "num_actions": num_actions,
         "states": space,
         "reward": values,
         "reward_range": parts.range_of(reward, values),
         "constraints": constraints,
-        "candidates": places.pool_of(file, space, num_actions, ends),
-        "features": places.features_of(file, kind, space, num_actions),
+        "candidates": parts.pool_of(file, space, num_actions, ends),
+        "features": parts.features_of(file, kind, space, num_actions),
         "name": file.get("name", "text", file.file.stem),
     }
 
@@ -127,9 +127,9 @@ def _from_zoo(file: Section, where: Section) -> Instance:
     if file.has("gamma"):
         changes["gamma"] = parts.gamma_of(file)
     if file.has("start"):
-        changes["start"] = places.start_of(file, problem.states)
+        changes["start"] = parts.start_of(file, problem.states)
     if file.has("features"):
-        changes["features"] = places.features_of(file, "batch", problem.states, problem.num_actions)
+        changes["features"] = parts.features_of(file, "batch", problem.states, problem.num_actions)
     if file.has("constraints"):
         known = {c.name: c for c in problem.constraints}
         given = file.tables("constraints", "each is a table")

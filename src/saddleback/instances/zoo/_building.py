@@ -231,7 +231,7 @@ class GridProblem:
         return Table.of(
             self.outcomes.matrix(),
             self.reward(states, actions).reshape(S, A),
-            self.limit.signal(states, actions).reshape(1, S, A),  # type: ignore[operator]
+            self.limit.signal(states, actions).reshape(1, S, A),  # type: ignore[misc, operator]
             [self.limit.threshold],
             gamma=self.gamma,
             rho=np.eye(1, S, self.start)[0],

@@ -8,7 +8,7 @@
 Where chance is involved the tests are exact: a sound simulator is accused of anything with probability at most 10⁻⁶.
 """
 
-from saddleback.simulators.checks.finding import Finding, Report
+from saddleback.simulators.checks.probe import Finding, Report
 from saddleback.simulators.checks.running import run_checks
 
 __all__ = ["Finding", "Report", "run_checks"]

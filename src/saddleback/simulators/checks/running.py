@@ -8,10 +8,8 @@ from saddleback.errors import require
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Actions, States
 from saddleback.simulators.checks.agreement import ROWS, WAYS, check_agreement, check_independence, columns
-from saddleback.simulators.checks.declarations import check_signals, check_thresholds
-from saddleback.simulators.checks.feature_map import check_features
-from saddleback.simulators.checks.finding import FALSE_ALARM, Report
-from saddleback.simulators.checks.probe import Probe
+from saddleback.simulators.checks.declarations import check_features, check_signals, check_thresholds
+from saddleback.simulators.checks.probe import FALSE_ALARM, Probe, Report
 from saddleback.simulators.checks.repeatability import check_repeatability
 from saddleback.simulators.function import as_simulator
 from saddleback.simulators.generative_model import GenerativeModel, SampleFunction
