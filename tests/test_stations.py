@@ -39,7 +39,7 @@ NEEDS: dict[str, set[str]] = {
         "files": "errors",
         "problem": "errors files",
         "features": "errors problem",
-        "simulators": "errors problem features",
+        "simulators": "errors files problem features",
         "simulators.checks": "errors problem features simulators",
         "designs": "errors problem features",
         "sampling": "errors _version files problem features simulators.generative_model designs",

@@ -21,7 +21,7 @@ from saddleback.problem.cmdp import CMDP, Constraint
 from saddleback.problem.named_states import ListedStates
 from saddleback.problem.policies import GreedyPolicy, SoftmaxPolicy, TabularPolicy
 from saddleback.problem.spaces import BoxStates, FiniteStates
-from saddleback.simulators.checks.running import run_checks
+from saddleback.simulators.checks import run_checks
 from saddleback.simulators.function import as_simulator
 from saddleback.simulators.generative_model import GenerativeModel
 from saddleback.simulators.table import Table

@@ -25,9 +25,8 @@ _MOST_BYTES = 1 << 33  # of Φ; beyond it a pool of candidates is the way
 def candidate_features(problem: CMDP) -> tuple[States, Actions, Array]:
     """The candidate pairs ``(n,)``, ``(n,)`` of ``problem`` and Φ ``(n, d)``, float64 and finite."""
     if problem.features is None:
-        raise InputError(
-            "features", "must be given for this design", None, "use the design 'full' for a tabular problem"
-        )
+        remedy = "use the design 'full' for a tabular problem"
+        raise InputError("features", "must be given for this design", None, remedy)
     states, actions = problem.pairs()
     _check_pairs(problem, states, actions)
     n, d = len(states), problem.features.dim

@@ -180,9 +180,8 @@ def leverages(features: Array, whitening: Array) -> Array:
 def check_features(features: NDArray[Any]) -> None:
     """Refuse features that are not a finite, nonzero float64 matrix."""
     require(features.ndim == 2, "features", "must be a matrix (n, d)", f"shape {features.shape}", "flatten the pairs")
-    require(
-        features.dtype == np.float64, "features", "must be float64", str(features.dtype), "use .astype(numpy.float64)"
-    )
+    remedy = "use .astype(numpy.float64)"
+    require(features.dtype == np.float64, "features", "must be float64", str(features.dtype), remedy)
     bad = np.argwhere(~np.isfinite(features))
     if bad.size:
         i, j = bad[0]

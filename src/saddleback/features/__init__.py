@@ -158,7 +158,6 @@ def _state_map(kind: Callable[..., Any], name: str, space: StateSpace, settings:
 
 def _finite(name: str, space: StateSpace) -> FiniteStates:
     if not isinstance(space, FiniteStates):
-        raise InputError(
-            "features", "must suit a box of states", name, "use cells, tiles or another map of coordinates"
-        )
+        remedy = "use cells, tiles or another map of coordinates"
+        raise InputError("features", "must suit a box of states", name, remedy)
     return space

@@ -108,11 +108,7 @@ class FeatureFunction(FeatureMap):
     def at(self, states: States, actions: Actions) -> Array:
         """Rows ``(n, d)``, checked on every call."""
         phi = as_rows(self.function(states, actions), len(states), self.dim, "pairs", "states and actions")
-        finite = np.isfinite(phi).all(axis=1)
-        if not finite.all():
-            i = int(np.argmin(finite))
-            found = f"{phi[i]} at state {states[i]}, action {actions[i]}"
-            raise InputError("features", "must be finite", found, "mend the map")
+        _check_finite(phi, states, actions)
         return phi
 
 
@@ -207,8 +203,9 @@ def spans_constant(features: Features | StateFeatures) -> bool:
     return bool(getattr(features, "constant", False))
 
 
-def _check_finite(psi: Array, states: Any) -> None:
-    finite = np.isfinite(psi).all(axis=1)
+def _check_finite(rows: Array, states: Any, actions: Any = None) -> None:
+    finite = np.isfinite(rows).all(axis=1)
     if not finite.all():
         i = int(np.argmin(finite))
-        raise InputError("features", "must be finite", f"{psi[i]} at state {states[i]}", "mend the map")
+        where = f"state {states[i]}" + ("" if actions is None else f", action {actions[i]}")
+        raise InputError("features", "must be finite", f"{rows[i]} at {where}", "mend the map")

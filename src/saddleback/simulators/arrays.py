@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from saddleback.errors import InputError, require
 from saddleback.problem.cmdp import Constraint
 from saddleback.problem.spaces import Array
-from saddleback.simulators.table import Table, as_numbers
+from saddleback.simulators.table import Table, as_numbers, checked_csr
 
 
 def signal_array(name: str, signal: Any, num_states: int, num_actions: int) -> Array:
@@ -84,17 +84,6 @@ def stand_ins(feasible: ArrayLike) -> NDArray[np.int64]:
         remedy = "give it one, such as staying where it is"
         raise InputError(f"state {stuck[0]}", "must have a feasible action", f"none ({stuck.size} such)", remedy)
     return np.where(possible, np.arange(possible.shape[1]), possible.argmax(axis=1)[:, None])
-
-
-def checked_csr(name: str, matrix: Any) -> scipy.sparse.csr_array:
-    """A sparse matrix whose index arrays can be trusted: scipy takes rows from any, and reads foreign memory."""
-    require(matrix.dtype == np.float64, name, "must be float64", str(matrix.dtype), "convert it where it is made")
-    try:
-        csr: scipy.sparse.csr_array = scipy.sparse.csr_array(matrix)
-        csr.check_format(full_check=True)
-    except ValueError as error:
-        raise InputError(name, "must be a well-formed sparse matrix", str(error), "build it anew") from None
-    return csr
 
 
 def from_sparse(

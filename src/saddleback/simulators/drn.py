@@ -29,9 +29,7 @@ is guessed, and every fault names the file and the line.
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +37,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 
-from saddleback.errors import InputError, StorageError, require
+from saddleback.errors import InputError, require
+from saddleback.files.disk import written_whole
 from saddleback.problem.cmdp import Constraint
 from saddleback.problem.spaces import Array
 from saddleback.simulators._drn_model import MOST_BYTES, Lines, Reading, plain_name
@@ -127,19 +126,8 @@ def write_drn(table: Table, path: str | os.PathLike[str], reward: str = "reward"
     for name in names:
         plain_name(name)
     require(len(set(names)) == len(names), "reward", "must differ from the constraints' names", reward, "rename one")
-    path = Path(path)
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
-    try:
-        with open(partial, "x", encoding="utf-8", newline="\n") as file:
-            file.writelines(_lines(table, names))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    except OSError as error:
-        raise StorageError(f"`{path}` could not be written: {error}; check the folder and the disk.") from error
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
+    with written_whole(Path(path)) as file:
+        file.writelines(text.encode() for text in _lines(table, names))
 
 
 def _lines(table: Table, names: list[str]) -> Any:

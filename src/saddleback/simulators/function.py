@@ -96,21 +96,18 @@ class Looped:
 
     def __call__(self, states: States, actions: Actions, rng: np.random.Generator) -> Any:
         """One next state per pair, and the signals if there are any."""
-        function = self.function
         tray = Tray(self.space, states, actions, len(self.signals))
         own = self.space.own(states) if isinstance(self.space, FiniteStates) and self.named else None
-        for i, state, action in tray.pairs():
-            try:
-                returned = function(
-                    state if own is None else own[i], action if self.actions is None else self.actions[action], rng
-                )
-            except Exception as error:  # the user's code: anything can happen
-                tray.failed(i, error)
+
+        def step(i: int, state: Any, action: int) -> None:
+            chosen = action if self.actions is None else self.actions[action]
+            returned = self.function(state if own is None else own[i], chosen, rng)
             if self.signals:
                 self._keep(tray, i, returned)
             else:
                 self._put(tray, i, self._bare(tray, i, returned))
-        return tray.answer()
+
+        return tray.fill(step)
 
     def _put(self, tray: Tray, i: int, next_state: Any) -> None:
         if isinstance(self.space, FiniteStates) and self.named:

@@ -63,9 +63,8 @@ def from_gymnasium(
         remedy = f"give a function (env, state) that puts the environment into a state; {known}"
         raise InputError("set_state", "must be given for this environment", type(made.unwrapped).__name__, remedy)
     if states is None:
-        raise InputError(
-            "states", "must be given with set_state", None, "give BoxStates(low, high) or a number of states"
-        )
+        remedy = "give BoxStates(low, high) or a number of states"
+        raise InputError("states", "must be given with set_state", None, remedy)
     space = FiniteStates(states) if isinstance(states, int) else states
     names = signal_names(signals)
     terminates = True if terminates is None else terminates
@@ -148,15 +147,7 @@ class EnvSampler:
         check_actions(actions, self.actions)
         tray = Tray(self.outer, states, actions, len(self.signals))
         over = self._over(states)
-        for i, state, action in tray.pairs():
-            if over[i]:
-                tray.put(i, states[i])  # the signals are zero already
-                continue
-            try:
-                self._step(tray, i, state, self.actions[action])
-            except Exception as error:  # the user's code: anything can happen
-                tray.failed(i, error)
-        return tray.answer()
+        return tray.fill(lambda i, state, action: self._step(tray, i, state, self.actions[action], over[i]))
 
     def _over(self, states: States) -> list[bool]:
         if not self.terminates:
@@ -169,7 +160,10 @@ class EnvSampler:
             raise InputError(f"states[{i}]", rule, states[i], "set the last coordinate of candidates and starts to 0")
         return (flag == 1).tolist()
 
-    def _step(self, tray: Tray, i: int, state: Any, action: Any) -> None:
+    def _step(self, tray: Tray, i: int, state: Any, action: Any, over: bool) -> None:
+        if over:
+            tray.put(i, tray.states[i])  # the signals are zero already
+            return
         env, finite = self.env, tray.finite
         self.set_state(env, state if finite or not self.terminates else state[:-1])
         observation, reward, terminated, _, info = env.step(action)
@@ -183,18 +177,7 @@ class EnvSampler:
         else:
             tray.put(i, (*following, float(terminated)))
         if self.signals:
-            tray.put_signals(i, [self._signal(tray, i, name, reward, info) for name in self.signals])
-
-    def _signal(self, tray: Tray, i: int, name: str | None, reward: Any, info: dict[str, Any]) -> Any:
-        if name is None:
-            return 0.0
-        if name == "reward":
-            return reward
-        if name not in info:
-            known = ", ".join(map(repr, info)) or "nothing"
-            hint = "wrap the environment so that it does, or put None into `signals` and the cost into the Constraint"
-            tray.refuse(i, f"gave no {name!r} in info (it has {known}); {hint}")
-        return info[name]
+            tray.put_observed(i, self.signals, reward, info, "info")
 
 
 def bare(env: Any) -> Any:

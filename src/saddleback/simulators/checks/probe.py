@@ -45,14 +45,7 @@ class Finding:
     def to_json(self) -> dict[str, Any]:
         """As plain data."""
         state = self.state.tolist() if isinstance(self.state, (np.ndarray, np.generic)) else self.state
-        return {
-            "check": self.check,
-            "severity": self.severity,
-            "message": self.message,
-            "state": state,
-            "action": self.action,
-            "key": None if self.key is None else list(self.key),
-        }
+        return {**vars(self), "state": state, "key": None if self.key is None else list(self.key)}
 
 
 @dataclass
