@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Integral, Real
 
 import numpy as np
 import scipy.linalg
@@ -40,7 +39,7 @@ from saddleback.designs.candidates import (
     whitening,
 )
 from saddleback.designs.design import Design, orthonormalizing_map, weighted_design
-from saddleback.errors import InputError, NumericalError, require
+from saddleback.errors import InputError, NumericalError, positive, whole
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.rounding import TIE, first_largest, rounded
 from saddleback.problem.spaces import Array
@@ -74,9 +73,9 @@ def exchange_weights(
 
     ``span`` is the features' :func:`orthonormalizing_map` where the caller has it already.
     """
-    check_options(tolerance, seed)
-    rule = "must be an integer of 0 or more"
-    require(isinstance(max_rounds, Integral) and max_rounds >= 0, "max_rounds", rule, max_rounds, "use 200")
+    positive("tolerance", tolerance, "use 0.05 for g ≤ 1.05·d")
+    whole("seed", seed, 0)
+    whole("max_rounds", max_rounds, 0)
     M, rng = orthonormalizing_map(features) if span is None else span, np.random.default_rng(seed)
     d, rho = M.shape[1], np.zeros(len(features))
     start = spanning_rows(features, M, rng)
@@ -100,13 +99,6 @@ def exchange_weights(
         rho[A] = rounded(active.rho / active.rho.sum(), digits)
         rho /= rho.sum()
         rounds += 1
-
-
-def check_options(tolerance: float, seed: int) -> None:
-    """Refuse a tolerance that is no positive number, and a seed that is no integer of 0 or more."""
-    remedy = "use 0.05 for g ≤ 1.05·d"
-    require(isinstance(tolerance, Real) and tolerance > 0, "tolerance", "must be a positive number", tolerance, remedy)
-    require(isinstance(seed, Integral) and seed >= 0, "seed", "must be an integer of 0 or more", seed, "use 0")
 
 
 def exchange_step(nu_k: Array, nu_j: Array, nu_kj: Array, rho_k: Array, rho_j: Array) -> tuple[Array, Array]:

@@ -51,7 +51,7 @@ from numpy.typing import NDArray
 
 from saddleback.designs.candidates import Optimum, all_leverages, candidate_features, prune, whitening
 from saddleback.designs.design import Design, orthonormalizing_map, weighted_design
-from saddleback.errors import InputError, require
+from saddleback.errors import InputError, one_of, positive, require, whole
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.rounding import RANK_TOLERANCE, first_largest
 from saddleback.problem.spaces import Array
@@ -84,7 +84,10 @@ def optimal_weights(
     seed: int = 0,
 ) -> Optimum:
     """Alg. 5 on rows ``(n, d)``: weights with g ≤ (1 + tolerance)·rank, or an :class:`InputError` that says how far it got."""
-    _check_options(tolerance, initialization, max_iterations)
+    positive("tolerance", tolerance, "use 1 for g ≤ 2d, 0.01 for a refined design")
+    one_of("initialization", initialization, INITIALIZATIONS, "'symmetric' works for all features")
+    whole("seed", seed, 0)
+    whole("max_iterations", max_iterations, 0)
     X = features @ orthonormalizing_map(features)
     d = X.shape[1]
     if d == 1:
@@ -137,13 +140,6 @@ def elimination_threshold(delta: float, dim: int) -> float:
     d, so it keeps nearly all of S × A; at small δ it may drop pairs that carry weight.
     """
     return float(dim * (1 + delta * dim / 2 - np.sqrt(delta * (dim - 1) + (delta * dim) ** 2 / 4)))
-
-
-def _check_options(tolerance: float, initialization: str, max_iterations: int) -> None:
-    require(tolerance > 0, "tolerance", "must be positive", tolerance, "use 1 for g ≤ 2d, 0.01 for a refined design")
-    rule, remedy = f"must be one of {', '.join(INITIALIZATIONS)}", "'symmetric' works for all features"
-    require(initialization in INITIALIZATIONS, "initialization", rule, repr(initialization), remedy)
-    require(max_iterations >= 0, "max_iterations", "must not be negative", max_iterations, "use 100000")
 
 
 def _whitening(X: Array, rho: Array) -> Array | None:

@@ -20,13 +20,11 @@ class Full:
     def design(self, problem: CMDP) -> Design:
         """C = S × A, or all candidate pairs."""
         if problem.features is None or isinstance(problem.features, OneHot):
-            require(
-                problem.candidates is None and problem.num_states is not None,
-                "candidates",
-                "must be all pairs of a finite state space for a table of values",
-                "a pool of candidates" if problem.candidates is not None else "a continuous state space",
-                "leave them out, or give features that carry over from one pair to another",
-            )
+            good = problem.candidates is None and problem.num_states is not None
+            found = "a continuous state space" if problem.candidates is None else "a pool of candidates"
+            rule = "must be all pairs of a finite state space for a table of values"
+            remedy = "leave them out, or give features that carry over from one pair to another"
+            require(good, "candidates", rule, found, remedy)
             states, actions = problem.pairs()
             good = problem.features is None or problem.features.dim == len(states)
             rule = f"must have one entry for each of the {len(states)} pairs"

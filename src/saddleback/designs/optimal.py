@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from saddleback.designs.candidates import Rows, whitening
 from saddleback.designs.design import leverages, orthonormalizing_map
-from saddleback.designs.exchange import check_options, exchange_weights
+from saddleback.designs.exchange import exchange_weights
 from saddleback.designs.frank_wolfe import optimal_weights
-from saddleback.errors import InputError, require
+from saddleback.errors import InputError, one_of, require
 from saddleback.problem.spaces import Array
 
 
@@ -58,9 +58,7 @@ def optimal_design(
     Features may be dependent, rows may repeat. ``"exchange"`` needs a few passes over the features and reaches any
     tolerance; ``"frank-wolfe"`` is the paper's method, for tolerances of 0.1 and more.
     """
-    rule = "must be 'exchange' or 'frank-wolfe'"
-    require(method in ("exchange", "frank-wolfe"), "method", rule, repr(method), "'exchange' is the faster")
-    check_options(tolerance, seed)
+    one_of("method", method, ("exchange", "frank-wolfe"), "'exchange' is the faster")
     Phi = _matrix(features)
     M = orthonormalizing_map(Phi)
     if method == "exchange":

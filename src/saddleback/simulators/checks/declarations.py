@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from saddleback.errors import SaddlebackError
 from saddleback.features import OneHot
 from saddleback.problem.spaces import Actions, Array, FiniteStates, States
 from saddleback.simulators.checks.probe import Probe
@@ -61,7 +62,7 @@ def called(
     try:
         x = np.asarray(function(given, asked))
     except Exception as error:  # the user's code: anything can happen
-        if "must" in str(error):  # our own, which says it all
+        if isinstance(error, SaddlebackError):  # our own, which says it all
             probe.add(name, str(error).rstrip("."))
         else:
             text = f"{name} raised {type(error).__name__}: {error}; it must answer for every state and action"
