@@ -1,5 +1,7 @@
-"""The pairs a design may choose from: their features as one checked matrix Φ whose row s·A + a is φ(s, a), their leverages, and
-the pairs a design can spare.
+"""The pairs a design may choose from: their features as one checked matrix Φ whose row s·A + a is φ(s, a), the design that takes
+them all, their leverages, and the pairs a design can spare.
+
+The full design C = S × A, every pair weighted alike, is the tabular case (Algs. 6 and 7), and a yardstick for the others.
 
 Features Φ ``(n, d)`` come with a ``span`` M ``(d, r)``: Φ M has independent columns, r the rank, so that G below is that of
 Φ M and invertible. All n leverages take one pass over Φ, a product with a ``d × r`` matrix, in pieces that stay in cache.
@@ -7,13 +9,15 @@ Features Φ ``(n, d)`` come with a ``span`` M ``(d, r)``: Φ M has independent c
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from saddleback.designs.design import leverages
+from saddleback.designs.design import Design, full_design, leverages, weighted_design
 from saddleback.errors import InputError, require
+from saddleback.features import OneHot
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.rounding import RANK_TOLERANCE, on_grid
 from saddleback.problem.spaces import Actions, Array, States
@@ -149,3 +153,26 @@ def prune(features: Array, weights: Array, target: float, span: Array | None = N
             return rho / rho.sum(), float(nu.max())
         pool, high = np.union1d(pool, largest(nu, _POOL)), low - 1
     return rho, g
+
+
+@dataclass(frozen=True)
+class Full:
+    """All pairs. Without features, or with one-hot ones, W is the identity; with others a regression on all candidates."""
+
+    def design(self, problem: CMDP) -> Design:
+        """C = S × A, or all candidate pairs."""
+        if problem.features is None or isinstance(problem.features, OneHot):
+            good = problem.candidates is None and problem.num_states is not None
+            found = "a continuous state space" if problem.candidates is None else "a pool of candidates"
+            rule = "must be all pairs of a finite state space for a table of values"
+            remedy = "leave them out, or give features that carry over from one pair to another"
+            require(good, "candidates", rule, found, remedy)
+            states, actions = problem.pairs()
+            good = problem.features is None or problem.features.dim == len(states)
+            rule = f"must have one entry for each of the {len(states)} pairs"
+            remedy = "make OneHot and the problem agree on the number of states"
+            require(good, "features", rule, problem.features and problem.features.dim, remedy)
+            return full_design(states, actions)
+        states, actions, Phi = candidate_features(problem)
+        equal = np.full(len(states), 1.0 / len(states))
+        return weighted_design(states, actions, Phi, equal, complete=problem.lists_all_pairs)

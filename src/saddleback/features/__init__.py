@@ -27,13 +27,12 @@ from saddleback.features.base import (
     StateMap,
     StateMatrix,
 )
+from saddleback.features.basis import Fourier, Polynomial
 from saddleback.features.binary import Aggregation, Cells, Tiles
-from saddleback.features.fourier import Fourier
 from saddleback.features.frame import Frame
 from saddleback.features.multilinear import MultilinearInterpolation
 from saddleback.features.one_hot import OneHot
 from saddleback.features.per_action import PerAction
-from saddleback.features.polynomial import Polynomial
 from saddleback.features.radial_basis import RadialBasis
 from saddleback.features.random_fourier import RandomFourier
 from saddleback.features.report import FeatureReport, examine

@@ -89,16 +89,9 @@ def action_list(space: Any, actions: Any) -> list[Any]:
         require(kind == "Discrete", "actions", "must be given unless the action space is Discrete", space, remedy)
         return [int(space.start) + a for a in range(int(space.n))]
     if isinstance(actions, int):
-        require(
-            kind == "Box"
-            and space.shape == (1,)
-            and bool(np.all(np.isfinite([space.low, space.high])))
-            and actions > 1,
-            "actions",
-            "may be a number, at least 2, for a bounded action space of one dimension only",
-            f"{actions} for {space}",
-            "list the actions",
-        )
+        bounded = kind == "Box" and space.shape == (1,) and bool(np.all(np.isfinite([space.low, space.high])))
+        rule = "may be a number, at least 2, for a bounded action space of one dimension only"
+        require(bounded and actions > 1, "actions", rule, f"{actions} for {space}", "list the actions")
         actions = np.linspace(space.low, space.high, actions)
     chosen = [np.asarray(a, dtype=space.dtype) if kind == "Box" else a for a in actions]
     for i, a in enumerate(chosen):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -94,21 +94,25 @@ def effort(name: str, num_states: int, entries: int, gamma: float, remedy: str, 
 # ---- tables with one limit -------------------------------------------------------------------------------------------------
 
 
-def limited(
-    name: str, summary: str, P: Any, reward: Array, limit: Constraint, *, gamma: float, rho: Any = None, **more: Any
-) -> Instance:
-    """The instance of a table with one constraint, whose threshold is a discounted total.
+def limited_table(
+    name: str, P: Any, reward: Array, limit: Constraint, *, gamma: float, rho: Any = None, **more: Any
+) -> Table:
+    """A table with one constraint, whose threshold is a discounted total.
 
     The constraint's signal is ``(S, A)``, or ``(S, 1)`` or ``(A,)`` where it depends on the state or the action alone.
     ``rho`` is the start, state 0 if left out; ``more`` are other fields of a table.
     """
-    S = len(reward)
     cost = np.ascontiguousarray(np.broadcast_to(np.asarray(limit.signal, dtype=np.float64), reward.shape))[None]
     if limit.range is not None:
         more["ranges"] = (limit.range,)
-    start = np.eye(1, S)[0] if rho is None else rho
+    start = np.eye(1, len(reward))[0] if rho is None else rho
     more |= {"senses": [limit.sense], "names": [limit.name], "name": name}
-    return Instance.of_table(Table.of(P, reward, cost, [limit.threshold], gamma=gamma, rho=start, **more), summary)
+    return Table.of(P, reward, cost, [limit.threshold], gamma=gamma, rho=start, **more)
+
+
+def limited(name: str, summary: str, P: Any, reward: Array, limit: Constraint, **more: Any) -> Instance:
+    """The instance of such a table."""
+    return Instance.of_table(limited_table(name, P, reward, limit, **more), summary)
 
 
 # ---- chance with a few outcomes --------------------------------------------------------------------------------------------
@@ -228,19 +232,11 @@ class GridProblem:
         """Everything written out: for checks only, and some 600 bytes a state."""
         S, A = self.grid.num_states, self.outcomes.num_actions
         states, actions = np.repeat(np.arange(S), A), np.tile(np.arange(A), S)
-        return Table.of(
-            self.outcomes.matrix(),
-            self.reward(states, actions).reshape(S, A),
-            self.limit.signal(states, actions).reshape(1, S, A),  # type: ignore[misc, operator]
-            [self.limit.threshold],
-            gamma=self.gamma,
-            rho=np.eye(1, S, self.start)[0],
-            senses=[self.limit.sense],
-            names=[self.limit.name],
-            reward_range=self.span,
-            ranges=(self.limit.range,),
-            name=self.name,
-        )
+        reward = self.reward(states, actions).reshape(S, A)
+        limit = replace(self.limit, signal=self.limit.signal(states, actions).reshape(S, A))  # type: ignore[misc, operator]
+        rho, span = np.eye(1, S, self.start)[0], self.span
+        P = self.outcomes.matrix()
+        return limited_table(self.name, P, reward, limit, gamma=self.gamma, rho=rho, reward_range=span)
 
     def instance(self, knots: int, bend: float, summary: str) -> Instance:
         """The simulator holds no table, and the features have as many ``knots`` for every size."""

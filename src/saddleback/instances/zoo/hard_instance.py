@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from saddleback.errors import number, require
 from saddleback.features import FeatureMap
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._building import Range, Seed
+from saddleback.instances.zoo._building import Range, Seed, limited_table
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.policies import Policy
 from saddleback.problem.rounding import TIE
@@ -166,19 +166,11 @@ class HardModel:
         )
         chance = np.concatenate([np.ones(A), stay, 1 - stay, np.ones(A), np.ones(A)])
         states, actions = np.repeat(np.arange(4), A), np.tile(a, 4)
-        return Table.of(
-            scipy.sparse.csr_array((chance, (rows, columns)), shape=(4 * A, 4)),
-            self.reward(states, actions).reshape(4, A),
-            self.constraint(states, actions).reshape(1, 4, A),
-            [self.threshold],
-            gamma=self.gamma,
-            rho=[1.0, 0.0, 0.0, 0.0],
-            names=["c"],
-            reward_range=(0.0, 1.0),
-            ranges=((0.0, 1.0),),
-            name="hard-instance",
-            state_names=STATE_NAMES,
-        )
+        P = scipy.sparse.csr_array((chance, (rows, columns)), shape=(4 * A, 4))
+        reward, cost = (f(states, actions).reshape(4, A) for f in (self.reward, self.constraint))
+        limit = Constraint("c", cost, ">=", self.threshold, (0.0, 1.0))
+        more = {"reward_range": (0.0, 1.0), "state_names": STATE_NAMES}
+        return limited_table("hard-instance", P, reward, limit, gamma=self.gamma, **more)
 
 
 def hard_instance(
