@@ -16,6 +16,7 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hi
 
 from saddleback.errors import InputError
 from saddleback.instances.instance import Instance
+from saddleback.instances.zoo._building import Range
 from saddleback.problem.registry import Registry
 
 BY_NAME: Registry[Callable[..., Instance]] = Registry(
@@ -70,8 +71,9 @@ def make(name: str, /, **parameters: Any) -> Instance:
         converted[parameter] = _convert(parameter, value, kinds[parameter], listing)
     try:
         for parameter, value in converted.items():
-            for allowed in getattr(kinds[parameter], "__metadata__", ()):
-                allowed.check(parameter, value)
+            for said in get_args(kinds[parameter]):
+                if isinstance(said, Range):
+                    said.check(parameter, value)
         return build(**converted)
     except InputError as error:  # out of range: the same list helps
         raise InputError(error.name, error.rule, error.value, f"{error.remedy}; {listing}") from None

@@ -27,7 +27,7 @@ from saddleback.simulators.table import Table
 
 
 class Range(NamedTuple):
-    """Values from ``low`` to ``high``, which excludes an open end: whole numbers where ``low`` is one."""
+    """Values from ``low`` to ``high``: whole numbers where ``low`` is one. ``open_low`` leaves ``low`` itself out."""
 
     low: float
     high: float = math.inf
@@ -41,7 +41,7 @@ class Range(NamedTuple):
             number(name, value, self.low, self.high, open_low=self.open_low)
 
 
-class DiscountRange:
+class DiscountRange(Range):
     """0 ≤ γ < 1."""
 
     def check(self, name: str, value: Any) -> None:
@@ -53,7 +53,7 @@ Count = Annotated[int, Range(1)]
 Seed = Annotated[int, Range(0)]
 Amount = Annotated[float, Range(0.0)]
 Share = Annotated[float, Range(0.0, 1.0)]
-Discount = Annotated[float, DiscountRange()]
+Discount = Annotated[float, DiscountRange(0.0, 1.0)]
 Knots = Annotated[int, Range(2, 200)]
 
 # ---- what a table may cost -------------------------------------------------------------------------------------------------
