@@ -20,8 +20,7 @@ from saddleback._version import __version__
 from saddleback.errors import SimulatorError
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Actions, BoxStates, States
-from saddleback.simulators.generative_model import Draw, GenerativeModel, Stream, generator
-from saddleback.simulators.generative_model import first_difference
+from saddleback.simulators.generative_model import Draw, GenerativeModel, Stream, first_difference, generator
 
 _PROBES, _QUESTIONS = 64, 8
 CHECK_CALLS = 2 * _PROBES
