@@ -16,9 +16,13 @@ from memory_runs import CASES
 from saddleback import InputError, cli, zoo
 from saddleback.runs.verdict import Status
 from saddleback.sampling.memory import (
+    _GROUPS,
     LIMIT_VARIABLE,
+    SHARE,
     Limit,
     Lot,
+    _group,
+    _machine,
     check,
     limit,
     parse_bytes,
@@ -26,7 +30,6 @@ from saddleback.sampling.memory import (
     predict_run,
     spelled,
 )
-from saddleback.sampling.memory.limit import _GROUPS, SHARE, _group, _machine
 from spelled_out import solve
 
 pytestmark = pytest.mark.check

@@ -3,7 +3,7 @@
     (P̂_t V)(x) = (1/M_x) Σ_{s'_m ∈ B_t} V(s'_m) = Σ_s' (n_t(x,s') / M_x) V(s'),    n_t(x,s') = how often s' came up
 
 - :class:`SampleBatches`: the position of each sample in the support; a mean is gather and reduce. 8 bytes a sample, or 4
-  with compiled loops (:mod:`saddleback.sampling.kernels.gather`).
+  with compiled loops (:mod:`saddleback.sampling.kernels`).
 - :class:`CountBatches`: P̂_t itself, a matrix of frequencies, dense or sparse; a mean is a product. Its size does not
   grow with M once every likely next state has been seen.
 - :class:`ConsecutiveBatches`: continuous states, where each sample is a support point of its own: nothing is stored.
@@ -100,7 +100,7 @@ class SampleBatches:
     def means(self, t: int, V: Array) -> Array:
         """Gather and reduce."""
         if self.compiled:
-            from saddleback.sampling.kernels.gather import gather_means
+            from saddleback.sampling.kernels import gather_means
 
             return gather_means(self.index[t], self.parts.offsets, V)
         if V.ndim == 2 and V.shape[1] == 1:

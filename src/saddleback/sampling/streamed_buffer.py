@@ -3,7 +3,7 @@
     expect(t, V) = P̂_t V,   average(V) = P̂ V,      V a MaxDifference, SoftDifference or PolicyValue: a few numbers
 
 Every call is one pass over the samples of a batch, or over all, in bounded memory (:mod:`saddleback.sampling.store.windows`): here,
-from one folder, or by actors that each read their own (:mod:`saddleback.sampling.executors.ray_hosts`), with the same bits at one
+from one folder, or by actors that each read their own (:mod:`saddleback.sampling.executors.ray_cluster`), with the same bits at one
 BLAS thread. The pairs are divided into lots, whose bounds follow from the counts; answers are put together in their order.
 
 ``at_support(V)`` is V at the samples, wherever they are, of which means, means of squares and limits can be had. An array over
@@ -32,14 +32,13 @@ from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Array, Features, States
 from saddleback.sampling.batches import COMPILED_PRODUCTS
 from saddleback.sampling.buffer import ROUNDING, Buffer, Value
-from saddleback.sampling.collect import Samples
-from saddleback.sampling.signals import SignalMoments
+from saddleback.sampling.collect import Samples, SignalMoments
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.sampling.store.windows import Answer, Ask, Contents, Plan, Reader
 from saddleback.sampling.value_functions import Parametric
 
 if TYPE_CHECKING:
-    from saddleback.sampling.executors.ray_hosts import Hosts
+    from saddleback.sampling.executors.ray_cluster import Hosts
 
 MEMORY = 256 << 20
 """Bytes that the windows of a buffer may take, with what evaluating φ on one of them takes for a moment."""
@@ -204,7 +203,7 @@ def ray_buffer(
     included (None: any). Close the buffer, or use it in a ``with`` block: actors, and a cluster that was started for them,
     go with it.
     """
-    from saddleback.sampling.executors.ray_hosts import Hosts  # Ray is an extra
+    from saddleback.sampling.executors.ray_cluster import Hosts  # Ray is an extra
 
     places = [folders] * (actors or 2) if isinstance(folders, str | os.PathLike) else list(folders)
     makes = [partial(Reader, os.fspath(p), problem.features, design.size, stream, hashes) for p in places]

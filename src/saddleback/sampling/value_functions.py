@@ -140,7 +140,7 @@ class Support:
                 features.maximum(states, theta) if beta is None else soft_maximum(features.values(states, theta), beta)
             )
         if beta is None and self.compiled:
-            from saddleback.sampling.kernels.maximum import fused_maximum
+            from saddleback.sampling.kernels import fused_maximum
 
             return fused_maximum(phi, theta)
         n, A, d = phi.shape
@@ -194,7 +194,7 @@ def _softness(value: MaxDifference | SoftDifference) -> tuple[float | None, floa
 
 def _compiled_means(phi: Array, rows: NDArray[Any] | slice, parts: Parts, value: MaxDifference) -> Array:
     """All θ's of both maxima in one read of the batch."""
-    from saddleback.sampling.kernels.maximum import fused_maximum, gathered_maximum_means
+    from saddleback.sampling.kernels import fused_maximum, gathered_maximum_means
 
     high = value.theta_sum.reshape(phi.shape[2], -1)
     k = high.shape[1]

@@ -22,9 +22,8 @@ from saddleback.sampling.blocks import Executor, InOrder
 from saddleback.sampling.executors.durable import Durable
 from saddleback.sampling.executors.joblib import Joblib
 from saddleback.sampling.executors.ray import Ray
-from saddleback.sampling.executors.replayed import Replayed
 from saddleback.sampling.executors.serial import Serial
-from saddleback.sampling.executors.watched import Failures, ShowProgress, Watched
+from saddleback.sampling.executors.watched import Failures, Replayed, ShowProgress, Watched
 from saddleback.sampling.fingerprint import UnrepeatableError, fingerprint_of
 from saddleback.simulators.generative_model import GenerativeModel
 

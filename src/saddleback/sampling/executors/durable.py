@@ -22,12 +22,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from saddleback.errors import InputError, StorageError
 from saddleback.files.disk import Disk, disk_faults_named
 from saddleback.problem.spaces import FiniteStates
-from saddleback.sampling.blocks import Block, BlockSource, Executor, InOrder
+from saddleback.sampling.blocks import Block, BlockSource, Closing, Executor, InOrder, Source, joined, part_of
 from saddleback.sampling.store.layout import Layout
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.sampling.trajectories import RolloutSource
@@ -35,10 +33,9 @@ from saddleback.simulators.generative_model import Draw
 
 _SYNC_SECONDS = 1.0
 _RESTS = 1 << 23  # a pair never has so many blocks: the rest of a block is numbered from here on
-Source = BlockSource | RolloutSource
 
 
-class Durable:
+class Durable(Closing):
     """Keeps the samples of one run in ``folder``; ``inner`` draws what is missing (None: here, one by one).
 
     ``fingerprint`` says what the samples are samples of; a folder that holds others is refused.
@@ -65,7 +62,7 @@ class Durable:
     def run(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
         """Every task with its samples, those on disk first."""
         source = getattr(function, "__self__", None)
-        if not isinstance(source, (BlockSource, RolloutSource)):
+        if not isinstance(source, Source):
             raise InputError("executor", "must be given blocks to draw", function, "use the executor inside it")
         store = self._store(source)
         stored = {block[:3]: block for block in store.blocks()}
@@ -86,7 +83,7 @@ class Durable:
                     yield task, self._as_wanted(source, task, draw)
         for rest, more in self.run(function, list(short)) if short else ():
             task, draw = short[rest]
-            yield task, _joined(draw, more)
+            yield task, joined([draw, more])
         yield from self._draw(function, missing, store)
 
     def missing(self, source: BlockSource, tasks: Sequence[Block]) -> list[Block]:
@@ -108,12 +105,6 @@ class Durable:
             store.close()
         self._stores.clear()
         self.inner.close()
-
-    def __enter__(self) -> Durable:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def _draw(
         self, function: Callable[[Any], Any], missing: list[Block], store: SampleStore
@@ -137,7 +128,7 @@ class Durable:
         self.num_read += len(draw.next_states)
         if isinstance(source, RolloutSource) or len(draw.next_states) == task.size:
             return draw
-        return Draw(draw.next_states[: task.size], None if draw.signals is None else draw.signals[: task.size])
+        return part_of(draw, slice(task.size))
 
     def _store(self, source: Source) -> SampleStore:
         name = f"samples-{source.seed}"
@@ -157,10 +148,3 @@ class Durable:
 def _rest_of(task: Block, held: int) -> Block:
     """What a block lacks, as a block of its own, far beyond those that are counted up: none is drawn twice."""
     return task._replace(block=task.block + _RESTS, size=task.size - held)
-
-
-def _joined(draw: Draw, more: Draw) -> Draw:
-    signals = None
-    if draw.signals is not None and more.signals is not None:
-        signals = np.concatenate([draw.signals, more.signals])
-    return Draw(np.concatenate([draw.next_states, more.next_states]), signals)

@@ -1,7 +1,6 @@
-"""Tasks in worker processes of this machine: joblib's process kind (loky), one conversation with each worker.
+"""Tasks in worker processes of this machine, one conversation with each worker.
 
-Loky starts processes that neither fork this one nor import its main script again, so notebooks, scripts without a main guard
-and programs with threads are all right. ``joblib.Parallel`` is not used on top: when a worker dies it gives up all of them
+joblib packs what is sent and counts the cores. ``joblib.Parallel`` is not used: when a worker dies it gives up all of them
 and does not say whose task it was. Here the parent holds one connection to each worker, hence
 
     it knows what each worker has:  a death or a timeout costs no other worker's work, and names the pair;
@@ -14,16 +13,18 @@ other. A run that is interrupted or abandoned ends them, by process id, with all
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from multiprocessing.connection import wait
 from multiprocessing.util import Finalize
 from typing import Any
 
 from saddleback.errors import InputError, SaddlebackError
-from saddleback.sampling.blocks import Result, Task
+from saddleback.sampling.blocks import Closing, Result, Task
 from saddleback.sampling.executors.processes import Ready, Worker, end
-from saddleback.sampling.executors.shipping import Factory, Shipment, cannot_load, pack, ship
+from saddleback.sampling.executors.shipping import Factory, Shipment, cannot_load, ship
 from saddleback.sampling.executors.task_book import Ledger, Progress, check_options
 
 LOT_SECONDS, LARGEST_LOT = 0.1, 64
@@ -31,7 +32,7 @@ LOOK = 1.0  # seconds after which silent workers are looked at, lest something t
 PATIENCE = 2.0  # seconds workers have to end by themselves
 
 
-class Joblib:
+class Joblib(Closing):
     """``workers`` processes (None: one a core). ``timeout`` is for one task, in seconds: a worker that takes longer is ended.
 
     ``factory()`` makes the simulator in each worker, once; without it the source's own is sent. ``retries`` says how often a
@@ -53,7 +54,7 @@ class Joblib:
         self._staff: list[Worker] = []
         self._running = False
         self._false_starts = 0
-        Finalize(self, end, (self._staff,), exitpriority=10)  # before multiprocessing waits for its children
+        Finalize(self, end, (self._staff,), exitpriority=10)
 
     @property
     def workers(self) -> int:
@@ -92,14 +93,9 @@ class Joblib:
             worker.connection.close()  # an idle worker reads the end and leaves
         deadline = time.monotonic() + PATIENCE
         for worker in self._staff:
-            worker.process.join(max(0.0, deadline - time.monotonic()))
+            with suppress(subprocess.TimeoutExpired):
+                worker.process.wait(max(0.0, deadline - time.monotonic()))
         end(self._staff)
-
-    def __enter__(self) -> Joblib:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # ---- one turn of the loop ----------------------------------------------------------------------------------------
 
@@ -107,7 +103,7 @@ class Joblib:
         """Start workers until there are enough for what is to be begun."""
         free = sum(not worker.lot for worker in self._staff)
         for _ in range(min(self.workers - len(self._staff), num_pending - free)):
-            self._staff.append(Worker(None if self._factory is None else pack(self._factory)))
+            self._staff.append(Worker())
 
     def _hand_out(self, shipment: Shipment, ledger: Ledger[Any, Any]) -> None:
         """Give each idle worker the function if it does not have it, else its next lot."""
@@ -125,7 +121,9 @@ class Joblib:
             heard = [worker.heard for worker in self._staff if worker.lot]
             patience = max(0.0, min([LOOK, *(t + self._timeout - time.monotonic() for t in heard)]))
         talking = wait([worker.connection for worker in self._staff], patience)
-        for worker in [w for w in self._staff if w.connection in talking or (not talking and not w.process.is_alive())]:
+        for worker in [
+            w for w in self._staff if w.connection in talking or (not talking and w.process.poll() is not None)
+        ]:
             try:
                 message = worker.receive()
             except (EOFError, OSError):

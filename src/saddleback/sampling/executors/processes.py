@@ -1,8 +1,11 @@
 """Worker processes, both ends of one conversation: :class:`Worker` is the parent's, :func:`serve` runs in the process.
 
 A worker first says that it is there, then reads messages: a function, which it keeps and acknowledges, or a lot of tasks. It
-answers after every task, or, where they are quick, every 20 ms. It leads a process group of its own: an interrupt from the
+answers after every task, or, where they are quick, every 20 ms. It leads a session of its own: an interrupt from the
 keyboard reaches the parent only, and what a simulator has started ends with it.
+
+A worker is a new interpreter, not a fork of the parent, and does not import its main script again: so notebooks, scripts
+without a main guard and programs with threads are all right. It looks for modules where the parent does.
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections import deque
@@ -18,8 +23,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
-from saddleback.sampling.executors.message_format import dumps, dumps_outcomes, loads
-from saddleback.sampling.executors.shipping import Shipment, unpack
+from saddleback.sampling.executors.shipping import Shipment, dumps, dumps_outcomes, loads, unpack
 from saddleback.sampling.executors.task_book import Lot, Outcome, carry_out
 
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMBA", "NUMEXPR")} | {
@@ -44,14 +48,17 @@ class Ready(NamedTuple):
 class Worker:
     """``lot`` is what the worker has been given and not answered, in order; ``heard`` is when it last had or gave news."""
 
-    def __init__(self, packed_factory: bytes | None):
-        from joblib.externals.loky.backend.context import get_context  # type: ignore[import-untyped]
-
+    def __init__(self) -> None:
         self.connection, theirs = multiprocessing.Pipe()
-        arguments = (theirs, packed_factory, os.getpid())
-        self.process = get_context("loky").Process(target=serve, args=arguments, env=ONE_THREAD)
-        self.process.start()
-        theirs.close()
+        with theirs:
+            begin = f"import sys; sys.path[:] = {list(map(str, sys.path))}; from {__name__} import serve; "
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", begin + f"serve({theirs.fileno()}, {os.getpid()})"],
+                env=os.environ | ONE_THREAD,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+                stdin=subprocess.DEVNULL,
+            )
         self.lot: deque[int] = deque()
         self.ready = False
         self.token: bytes | None = None
@@ -63,9 +70,9 @@ class Worker:
         return self.ready and not self.lot
 
     def load(self, shipment: Shipment) -> None:
-        """Send a function; the worker is ready again when it has it."""
+        """Send a function, and with the first one the factory; the worker is ready again when it has it."""
+        self._send(shipment if self.token is None else shipment._replace(factory=None))
         self.token, self.ready = shipment.token, False
-        self._send(shipment)
 
     def give(self, lot: Lot) -> None:
         """Send tasks."""
@@ -87,19 +94,11 @@ class Worker:
 
     def end(self) -> str:
         """End the process, if it still lives, and all it has started; say how it ended."""
-        try:
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # no more: it and all it has started are gone
             os.killpg(self.process.pid, signal.SIGKILL)  # one that is dying already keeps its own exit code
-        except (
-            ProcessLookupError,
-            PermissionError,
-            AttributeError,
-        ):  # not a group yet, or no more, or never on this system
-            if self.process.exitcode is None:
-                self.process.terminate()
-        self.process.join()
+        code = self.process.wait()
         self.connection.close()
-        code = self.process.exitcode
-        if code is not None and code < 0:
+        if code < 0:
             name = signal.Signals(-code).name
             return f"signal {name}" + (" (as when memory runs out)" if name == "SIGKILL" else "")
         return f"exit code {code}"
@@ -120,18 +119,14 @@ def end(staff: list[Worker]) -> None:
 # ---- the worker's end -------------------------------------------------------------------------------------------------
 
 
-def serve(connection: Connection, packed_factory: bytes | None, parent: int) -> None:
-    """Answer the parent until it closes the connection or dies."""
-    if hasattr(os, "setsid"):
-        os.setsid()
-    else:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+def serve(file: int, parent: int) -> None:
+    """Answer the parent, a process with this id, until it closes the connection or dies."""
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     with contextlib.suppress(EOFError, OSError):  # the parent has closed its side
-        _converse(connection, packed_factory)
+        _converse(Connection(file))
 
 
-def _converse(connection: Connection, packed_factory: bytes | None) -> None:
+def _converse(connection: Connection) -> None:
     simulator: Any = None
     function: Callable[[Any], Any] | None = None
     connection.send_bytes(dumps(Ready()))
@@ -140,8 +135,8 @@ def _converse(connection: Connection, packed_factory: bytes | None) -> None:
         if isinstance(message, Shipment):
             problem = None
             try:
-                if simulator is None and packed_factory is not None:
-                    simulator = unpack(packed_factory)()
+                if message.factory is not None:
+                    simulator = unpack(message.factory)()
                 function = unpack(message.packed, simulator)
             except (Exception, SystemExit) as error:
                 problem = f"{type(error).__name__}: {error}"
@@ -164,6 +159,4 @@ def _end_with(parent: int) -> None:
     """End this process and what it has started when the parent is gone, even in the middle of a long call."""
     while os.getppid() == parent:
         time.sleep(WATCH)
-    if hasattr(os, "killpg"):
-        os.killpg(0, signal.SIGKILL)
-    os._exit(1)
+    os.killpg(0, signal.SIGKILL)

@@ -15,39 +15,13 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Generic, NamedTuple
 
-from saddleback.errors import SaddlebackError, SimulatorError, require
-from saddleback.sampling.blocks import Block, Result, Task
-from saddleback.simulators.generative_model import Draw, GenerativeModel
+from saddleback.errors import SaddlebackError, require
+from saddleback.sampling.blocks import Block, Result, Source, Task
 
 Progress = Callable[[int, int, int], object]
 """``progress(done_tasks, done_samples, failures)``, called after every task; failures that were tried again count too."""
-
-
-@runtime_checkable
-class Source(Protocol):
-    """Whatever draws blocks with a simulator, such as :class:`saddleback.sampling.blocks.BlockSource`: a dataclass with a meter."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    @property
-    def model(self) -> GenerativeModel:
-        """The simulator."""
-        ...
-
-    def draw(self, block: Block) -> Draw:
-        """The block's samples."""
-        ...
-
-    def fault(self, block: Block, problem: str, index: int = 0) -> SimulatorError:
-        """The error for a block that failed."""
-        ...
-
-    def account(self, num_queries: int) -> None:
-        """Put calls made elsewhere on the meter."""
-        ...
-
 
 Lot = list[tuple[int, Any]]
 """Tasks with their numbers."""

@@ -26,7 +26,7 @@ from saddleback.errors import InputError, require
 from saddleback.files.json_file import Maybe, check_shape, short
 from saddleback.problem.spaces import Array, BoxStates, FiniteStates, StateSpace
 from saddleback.sampling.blocks import Block
-from saddleback.sampling.signals import signal_sums
+from saddleback.sampling.collect import signal_sums
 from saddleback.simulators.generative_model import Draw, generator
 
 Rows = NDArray[np.void]

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 from saddleback.errors import InputError, require
 from saddleback.sampling.blocks import Block
 from saddleback.sampling.store.block_index import block_name
-from saddleback.sampling.store.header import require_same
 from saddleback.sampling.store.layout import Rows
+from saddleback.sampling.store.manifest import require_same
 from saddleback.sampling.store.sample_store import SampleStore
 
 PARTS = "parts"

@@ -19,9 +19,8 @@ import numpy as np
 from saddleback.errors import InputError
 from saddleback.files.disk import PARTIAL, Disk, disk_faults_named, write_whole
 from saddleback.sampling.store.block_index import BlockIndex, block_name
-from saddleback.sampling.store.header import HEADER
 from saddleback.sampling.store.layout import Layout
-from saddleback.sampling.store.manifest import MANIFEST, PAIR, SIZE, Entry, read_manifest, shard_name, to_line
+from saddleback.sampling.store.manifest import HEADER, MANIFEST, PAIR, SIZE, Entry, read_manifest, shard_name, to_line
 from saddleback.sampling.store.shards import Fault, shard_fault
 
 _SHARD = re.compile(r"(\d{6,})\.npy")

@@ -1,6 +1,6 @@
 """A folder of samples that survives kill -9 and power cuts: write-once shards, and a manifest that names them.
 
-    store.json        what the samples are samples of (:mod:`~saddleback.sampling.store.header`)
+    store.json        what the samples are samples of (:mod:`~saddleback.sampling.store.manifest`)
     manifest.jsonl    one line a shard (:mod:`~saddleback.sampling.store.manifest`)
     000000.npy …      rows of blocks (:mod:`~saddleback.sampling.store.layout`), about 4 MB a file
     lock              held by the one writer (:mod:`~saddleback.files.lock`)
@@ -32,11 +32,10 @@ from saddleback.files.disk import Disk, disk_faults_named
 from saddleback.files.lock import LOCK, Lock
 from saddleback.problem.spaces import Array, States
 from saddleback.sampling.blocks import Block
-from saddleback.sampling.collect import Samples
-from saddleback.sampling.signals import SignalMoments
+from saddleback.sampling.collect import Samples, SignalMoments
 from saddleback.sampling.store.block_index import BlockIndex, Table, block_name, block_of
-from saddleback.sampling.store.header import HEADER, Fields, begin, plain, read_header, require_same
 from saddleback.sampling.store.layout import Layout, Rows
+from saddleback.sampling.store.manifest import HEADER, Fields, begin, plain, read_header, require_same
 from saddleback.sampling.store.recovery import (
     Inspection,
     Recovery,

@@ -24,10 +24,10 @@ from saddleback.errors import InputError
 from saddleback.files.disk import Disk, disk_faults_named
 from saddleback.problem.spaces import Array, Features, States
 from saddleback.sampling.batches import Parts
-from saddleback.sampling.signals import SignalMoments
+from saddleback.sampling.collect import SignalMoments
 from saddleback.sampling.store.block_index import BlockIndex, block_name
-from saddleback.sampling.store.header import read_header
 from saddleback.sampling.store.layout import Layout
+from saddleback.sampling.store.manifest import read_header
 from saddleback.sampling.store.recovery import inspect, refuse
 from saddleback.sampling.store.shards import ShardReader
 from saddleback.sampling.value_functions import Parametric, PolicyValue, Support

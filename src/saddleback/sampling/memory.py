@@ -20,17 +20,43 @@ of the latter one array of the size of its result is assumed. Workers in other p
 from __future__ import annotations
 
 import math
+import os
+import re
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from saddleback.errors import InputError, require
 from saddleback.features import FeatureMatrix
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import BoxStates
 from saddleback.sampling.batches import COMPILED_PRODUCTS, COMPILED_SAMPLES
 from saddleback.sampling.trajectories import CHUNK, steps_per_rollout
 from saddleback.simulators.generative_model import BLOCK
+
+LIMIT_VARIABLE = "SADDLEBACK_MEMORY"
+"""The environment variable that sets the limit by hand."""
+
+SHARE = 0.9
+"""Of what is left, how much a solve may plan to take."""
+
+_UNITS = {
+    "": 1,
+    "K": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "KI": 1 << 10,
+    "MI": 1 << 20,
+    "GI": 1 << 30,
+    "TI": 1 << 40,
+}
+_GROUPS = (  # limit, use, statistics and the name of the cache in them: control groups of version 2 and 1
+    ("memory.max", "memory.current", "memory.stat", "inactive_file"),
+    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file"),
+)
 
 CODE_BYTES = 12 << 20
 """Libraries that are loaded when they are first used, and all that is small: what a run takes however few its samples."""
@@ -113,7 +139,7 @@ def predict_run(
     N = max(1, own // pairs)
     T = max(
         1, N // max(4, math.ceil(N / min(max(20 * problem.horizon, 200), 2000)))
-    )  # as in saddleback.sampling.allocation
+    )  # as in saddleback.sampling.collect
     lots = [Lot(n, t, pairs + n // BLOCK, n > BLOCK * pairs) for n, t in ((own, T), (samples - own, 1))]
     return predict(problem, pairs, *lots, certificate=certificate, num_signals=num_signals, earlier=earlier)
 
@@ -237,3 +263,85 @@ class _Sizes(NamedTuple):
         tape = 8.0 * 6 * (self.k + self.signals + self.d + 2 + self.m) * min(n, CHUNK) * steps_per_rollout(self.gamma)
         again = max(self.evaluating(evaluation, True), self.evaluating(fresh, True))
         return self.held(fresh) + self.kept(fresh) + max(bound, again) + rollouts + tape
+
+
+class Limit(NamedTuple):
+    """Bytes that a solve may take, and who says so."""
+
+    bytes: int
+    source: str
+
+
+def limit() -> Limit:
+    """What a solve may take: as :data:`LIMIT_VARIABLE` says, or nine tenths of what machine and control group have left."""
+    given = os.environ.get(LIMIT_VARIABLE, "").strip()
+    if given:
+        return Limit(parse_bytes(given, LIMIT_VARIABLE), LIMIT_VARIABLE)
+    left, source = _machine(Path("/proc/meminfo"))
+    for group in _GROUPS:
+        found = _group(Path("/sys/fs/cgroup"), *group)
+        if found is not None and found < left:
+            left, source = found, "the control group"
+    return Limit(int(SHARE * left), f"{SHARE:.0%} of what is left of {source}")
+
+
+def check(needed: Prediction, samples: int, within: Limit | None = None) -> None:
+    """Refuse a run of so many samples that would not fit, before the first of them is drawn."""
+    found = within or limit()
+    value = f"a limit of {spelled(found.bytes)} ({found.source})"
+    if needed.design > found.bytes:
+        rule = f"must hold the features of the design's candidates, about {spelled(needed.design)}"
+        raise InputError("memory", rule, value, f"pass a pool of candidates, or set {LIMIT_VARIABLE}")
+    if needed.peak <= found.bytes:
+        return
+    fits = int(0.9 * samples * max(0, found.bytes - CODE_BYTES) / (needed.peak - CODE_BYTES))
+    fewer = f"{fits // 10 ** (len(str(fits)) - 1) * 10 ** (len(str(fits)) - 1):,}"  # its first digit
+    raise InputError(
+        "memory",
+        f"must hold the run, about {spelled(needed.peak)} for {samples:,} samples",
+        value,
+        f"draw fewer, such as {fewer}; or use `saddleback sample --out` and `saddleback solve --from`, which reads them in "
+        f"pieces; or set {LIMIT_VARIABLE}",
+    )
+
+
+def parse_bytes(text: str, name: str = "memory") -> int:
+    """``"2GB"``, ``"1.5 GiB"`` or ``"800000000"`` as a number of bytes."""
+    match = re.fullmatch(r"(\d+(?:\.\d*)?)\s*([KMGT]I?)?B?", text.strip().upper())
+    if match is None:
+        raise InputError(name, "must be a number of bytes", repr(text), "write 800000000, 2GB or 1.5GiB")
+    number = float(match[1]) * _UNITS[match[2] or ""]
+    require(1 <= number < 1e18, name, "must be between 1 byte and 10^18", repr(text), "write 800000000, 2GB or 1.5GiB")
+    return int(number)
+
+
+def spelled(count: float) -> str:
+    """Bytes with three digits, in the unit that suits them."""
+    for unit, name in ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB")):
+        if count >= unit:
+            return f"{count / unit:.3g} {name}"
+    return f"{count / 1e3:.3g} kB"
+
+
+def _machine(meminfo: Path) -> tuple[float, str]:
+    """What the machine has left; all it has where the kernel does not say."""
+    try:
+        found = re.search(r"^MemAvailable:\s+(\d+) kB", meminfo.read_text(), re.MULTILINE)
+    except OSError:
+        found = None
+    if found is not None:
+        return 1024.0 * int(found[1]), "the machine's memory"
+    return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")), "the machine's memory"
+
+
+def _group(root: Path, most: str, used: str, statistics: str, cache: str) -> float | None:
+    """What the control group has left, its cache of files counted as free; None where it has no limit."""
+    try:
+        words = (root / most).read_text().split()
+        if words[:1] in ([], ["max"]):
+            return None
+        left = int(words[0]) - int((root / used).read_text())
+        found = re.search(rf"^{cache} (\d+)$", (root / statistics).read_text(), re.MULTILINE)
+    except (OSError, ValueError):
+        return None
+    return max(0.0, float(left + (0 if found is None else int(found[1]))))
