@@ -237,6 +237,24 @@ def hold(index: NDArray[Any], sizes: NDArray[np.int64], num_states: int) -> Samp
     return CountBatches(tables, parts)
 
 
+def held_bytes(samples: int, T: int, pairs: int, states: int) -> float:
+    """What :func:`hold` keeps at the most, with the pair of each sample of a batch."""
+    B, table = samples // T, pairs * states
+    return min(8.0 * samples, 12.0 * T * (min(B, table) + pairs), 8.0 * T * table) + 8 * B + 1000 * T
+
+
+def holding_bytes(samples: int, T: int, pairs: int, states: int) -> float:
+    """What :func:`hold` takes: positions, the keys and counts of one batch, and what it keeps."""
+    B, table = samples // T, pairs * states
+    tally = 8.0 * table + 16 * min(B, table) if table <= 8 * B else 9.0 * B + 24 * min(B, table)
+    return 8 * samples + 16 * B + tally + held_bytes(samples, T, pairs, states)
+
+
+def model_bytes(samples: int, T: int, pairs: int, states: int) -> tuple[float, float]:
+    """What ``frequencies`` keeps, and takes while it is made."""
+    return 12.0 * (min(samples, pairs * states) + pairs), 56.0 * min(samples, T * pairs * states)
+
+
 def _num_bytes(P: scipy.sparse.csr_array) -> int:
     return P.data.nbytes + P.indices.nbytes + P.indptr.nbytes
 

@@ -45,15 +45,19 @@ def batches_and_counts(
         f"{total} for one buffer",
         "raise the number of samples, or use fewer features",
     )
-    if batch_size is not None or literal:
-        T = N // min(batch_size or 4, N)
-    else:
-        # Fewer than four samples in a mean make the maximum over actions noisy; measured, they cost more than the lag.
-        T = max(1, N // max(4, math.ceil(N / np.clip(20 * H, 200, 2000))))
+    T = N // min(batch_size or 4, N) if batch_size is not None or literal else usual_batches(N, H)
     if allocation == "equal" or N < 2:
         return T, np.full(c, N if literal else T * (N // T))
     T = min(T, max(1, total // (4 * c)))
     return T, T * np.maximum(1, np.floor((total - c * T) * rounded(design.weights) / T).astype(np.int64))
+
+
+def usual_batches(N: int, H: float) -> int:
+    """T for N samples of a pair and the horizon H.
+
+    Fewer than four samples in a mean make the maximum over actions noisy; measured, they cost more than the lag.
+    """
+    return max(1, N // max(4, math.ceil(N / min(max(20 * H, 200), 2000))))
 
 
 def signal_sums(signals: Array, base: Array) -> tuple[Array, Array]:
@@ -93,6 +97,15 @@ class SignalMoments:
         n = counts[:, None]
         means = self.sums / n
         return means + self.base, np.maximum(self.squares / n - means**2, 0.0)
+
+
+BLOCK_BYTES = 1024
+"""Of Python's objects around a block."""
+
+
+def collecting_bytes(samples: int, blocks: int, joined: bool, dim: int, num_signals: int) -> float:
+    """What :func:`collect` takes: blocks as drawn, and, where pairs have several, the sequences they are ``joined`` to."""
+    return 8.0 * (num_signals + dim * (1 + joined)) * samples + BLOCK_BYTES * blocks
 
 
 def collect(

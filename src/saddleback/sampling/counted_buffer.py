@@ -59,7 +59,7 @@ class CountedBuffer(Buffer):
 
     def __post_init__(self) -> None:
         self.num_batches = self.batches.num_batches
-        self._whole = _pays_whole(len(self.support), self.batch_sizes)
+        self._whole = _pays_whole(len(self.support), int(self.batch_sizes.sum()))
         self._values = Support(self.support, self.features, self.compiled)
 
     @property
@@ -154,19 +154,20 @@ def cut(samples: Samples, problem: CMDP, design: Design, num_batches: int) -> Co
         "use fewer batches or more samples",
     )
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    first = samples.next_states[0]
+    first, batch, features = samples.next_states[0], int(sizes.sum()), problem.features
+    width = 0 if features is None or features.direct else features.num_actions * features.dim
     batches: Batches
     points = repeated_points(samples.next_states) if first.ndim == 2 else None
     if first.ndim == 2 and points is None:  # continuous states: every sample is its own support point, in batch order
         pieces = [s[: T * m].reshape(T, m, -1) for s, m in zip(samples.next_states, sizes, strict=True)]
         support = np.concatenate(pieces, axis=1).reshape(-1, first.shape[1])
         batches = ConsecutiveBatches(T, Parts(sizes))
-        compiled = _products(problem.features, len(support), T, sizes) >= COMPILED_PRODUCTS
+        compiled = T * products(width, len(support), batch) >= COMPILED_PRODUCTS
     else:
         support, remap = points or distinct_states(samples.next_states)
-        much = _products(problem.features, len(support), T, sizes) >= COMPILED_PRODUCTS
-        many = T * int(offsets[-1]) >= COMPILED_SAMPLES
-        index = np.empty((T, int(offsets[-1])), dtype=np.uint32 if much or many else np.intp)
+        much = T * products(width, len(support), batch) >= COMPILED_PRODUCTS
+        many = T * batch >= COMPILED_SAMPLES
+        index = np.empty((T, batch), dtype=np.uint32 if much or many else np.intp)
         for x, sequence in enumerate(samples.next_states):
             m = sizes[x]
             index[:, offsets[x] : offsets[x + 1]] = remap(sequence[: T * m]).reshape(T, m)
@@ -193,18 +194,15 @@ def _columns_of(P: scipy.sparse.csr_array) -> Callable[[int, int], scipy.sparse.
     return lambda first, end: by_column[:, first:end]
 
 
-def _pays_whole(num_states: int, sizes: NDArray[np.int64]) -> bool:
-    """Whether V is evaluated on the whole support rather than at each batch's samples.
+def _pays_whole(num_states: int, batch: int) -> bool:
+    """Whether V is evaluated on the whole support rather than at the samples of each ``batch``.
 
     It pays when a batch is not much smaller: the support's features are one contiguous product, a batch's must be
     gathered and both θ's evaluated.
     """
-    return num_states <= 4 * int(sizes.sum())
+    return num_states <= 4 * batch
 
 
-def _products(features: Features | None, num_states: int, T: int, sizes: NDArray[np.int64]) -> int:
-    """Products φ_j·θ_j in one pass of LS-MDVI over the batches."""
-    if features is None or features.direct:
-        return 0
-    states = num_states if _pays_whole(num_states, sizes) else 2 * int(sizes.sum())
-    return T * states * features.num_actions * features.dim
+def products(width: int, num_states: int, batch: int) -> int:
+    """Products φ_j·θ_j in one step of LS-MDVI, with ``width`` = A·d numbers a state."""
+    return width * (num_states if _pays_whole(num_states, batch) else 2 * batch)

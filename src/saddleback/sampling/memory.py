@@ -1,4 +1,4 @@
-"""How much memory a solve will take, said before anything is drawn.
+"""How much memory a solve will take, said before anything is drawn; what there is, and the refusal of what would not fit.
 
 A solve passes through stages, and its peak is that of the largest. With n samples of c pairs in a buffer of T batches
 (B = n/T), s = min(S, n) distinct next states (in R^k every sample is one, s = n), and e = min(n, c·s) entries of P̂, in bytes
@@ -11,15 +11,18 @@ A solve passes through stages, and its peak is that of the largest. With n sampl
     proof       100 e of the fresh buffer, 8(8(1+m) + 12) a rollout, and the tapes of one chunk
 
 The evaluator's buffer is drawn while the solver's is held, the certificate's while both are. The design comes first, 8nd
-for the features of its n candidates, and is given back but for the coreset.
+for the features of its n candidates, and is given back but for the coreset. What a stage of sampling takes is stated beside
+the code that takes it; here it is added up.
 
 These are upper estimates of what this package allocates, not of what a simulator or a feature function takes for itself:
 of the latter one array of the size of its result is assumed. Workers in other processes are not counted.
+
+The limit is nine tenths of what the machine has left (MemAvailable), or the control group if that is less, its cache of
+files counted as free; the environment variable SADDLEBACK_MEMORY sets it by hand: bytes, or a text such as 2GB.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from pathlib import Path
@@ -32,8 +35,11 @@ from saddleback.errors import InputError, require
 from saddleback.features import FeatureMatrix
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import BoxStates
-from saddleback.sampling.batches import COMPILED_PRODUCTS, COMPILED_SAMPLES
-from saddleback.sampling.trajectories import CHUNK, steps_per_rollout
+from saddleback.sampling.batches import COMPILED_PRODUCTS, COMPILED_SAMPLES, held_bytes, holding_bytes, model_bytes
+from saddleback.sampling.collect import BLOCK_BYTES, collecting_bytes, usual_batches
+from saddleback.sampling.counted_buffer import products
+from saddleback.sampling.trajectories import steps_per_rollout, tape_bytes
+from saddleback.sampling.value_functions import evaluation_bytes, kept_bytes
 from saddleback.simulators.generative_model import BLOCK
 
 LIMIT_VARIABLE = "SADDLEBACK_MEMORY"
@@ -42,17 +48,7 @@ LIMIT_VARIABLE = "SADDLEBACK_MEMORY"
 SHARE = 0.9
 """Of what is left, how much a solve may plan to take."""
 
-_UNITS = {
-    "": 1,
-    "K": 10**3,
-    "M": 10**6,
-    "G": 10**9,
-    "T": 10**12,
-    "KI": 1 << 10,
-    "MI": 1 << 20,
-    "GI": 1 << 30,
-    "TI": 1 << 40,
-}
+_UNITS = {"": 1} | {u + i: (1024 if i else 1000) ** (1 + n) for n, u in enumerate("KMGT") for i in ("", "I")}
 _GROUPS = (  # limit, use, statistics and the name of the cache in them: control groups of version 2 and 1
     ("memory.max", "memory.current", "memory.stat", "inactive_file"),
     ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file"),
@@ -62,9 +58,6 @@ CODE_BYTES = 12 << 20
 """Libraries that are loaded when they are first used, and all that is small: what a run takes however few its samples."""
 
 _COMPILED = 160 << 20  # numba and its machine code
-_BLOCK_BYTES = 1024  # of Python's objects around a block
-_KEPT_FEATURES = 1 << 30  # as in saddleback.sampling.value_functions
-_PIECE = 1 << 26
 _FACTORED_STATES = 1500  # as in saddleback.method.evaluators.markov_chain
 
 
@@ -111,12 +104,10 @@ def predict(
     ``earlier`` samples of a smaller run are still held.
     """
     size = _Sizes.of(problem, pairs, num_signals)
-    before = size.held(Lot(earlier)) + size.kept(Lot(earlier)) + 2 * size.raw(earlier) if earlier else 0
-    first = size.held(solver) + size.kept(solver)
-    second = size.held(evaluation) + size.kept(evaluation)
+    before = size.after(Lot(earlier)) + 2 * size.raw(earlier) if earlier else 0
+    first, second = size.after(solver), size.after(evaluation)
     solving = max(
-        size.collecting(solver),
-        size.cutting(solver),
+        size.drawing(solver),
         size.raw(solver.samples) + size.held(solver) + size.working(solver),
         size.raw(solver.samples) + first + size.collecting(evaluation),
         first + size.cutting(evaluation),
@@ -125,7 +116,7 @@ def predict(
     proving = 0.0
     if certificate:
         fresh = Lot(certificate, 1, pairs + certificate // BLOCK)
-        proving = first + second + max(size.collecting(fresh), size.cutting(fresh), size.proving(fresh, evaluation))
+        proving = first + second + max(size.drawing(fresh), size.proving(fresh, evaluation))
     code = CODE_BYTES + (_COMPILED if size.compiled(solver) or size.compiled(evaluation) else 0)
     return Prediction(design_bytes(problem), int(code + before + solving), int(code + before + proving))
 
@@ -136,10 +127,7 @@ def predict_run(
     """The same before the design is known: a solve with the usual parts from ``samples`` simulator calls."""
     pairs = _pairs(problem)
     own = samples // 4
-    N = max(1, own // pairs)
-    T = max(
-        1, N // max(4, math.ceil(N / min(max(20 * problem.horizon, 200), 2000)))
-    )  # as in saddleback.sampling.collect
+    T = usual_batches(max(1, own // pairs), problem.horizon)
     lots = [Lot(n, t, pairs + n // BLOCK, n > BLOCK * pairs) for n, t in ((own, T), (samples - own, 1))]
     return predict(problem, pairs, *lots, certificate=certificate, num_signals=num_signals, earlier=earlier)
 
@@ -195,74 +183,64 @@ class _Sizes(NamedTuple):
         """Distinct next states."""
         return n if self.S is None else min(self.S, n)
 
-    def entries(self, n: int) -> int:
-        """Entries of P̂."""
-        return n if self.S is None else min(n, self.c * self.states(n))
-
     def compiled(self, lot: Lot) -> bool:
         """Whether compiled loops may be used."""
-        s, B = self.states(lot.samples), lot.samples // lot.batches
-        products = lot.batches * (s if s <= 4 * B else 2 * B) * self.A * self.d
-        return (self.S is not None and lot.samples >= COMPILED_SAMPLES) or products >= COMPILED_PRODUCTS
+        many = self.S is not None and lot.samples >= COMPILED_SAMPLES
+        each = products(self.A * self.d, self.states(lot.samples), lot.samples // lot.batches)
+        return many or lot.batches * each >= COMPILED_PRODUCTS
 
     def collecting(self, lot: Lot) -> float:
-        """Blocks as drawn, then joined."""
-        joined = self.raw(lot.samples) if lot.joined else 0.0
-        return 8.0 * self.signals * lot.samples + self.raw(lot.samples) + joined + _BLOCK_BYTES * lot.blocks
-
-    def held(self, lot: Lot) -> float:
-        """The batches of a buffer, with the pair of each sample of a batch."""
-        n, T = lot.samples, lot.batches
-        if self.S is None:
-            return self.raw(n)
-        B, s = n // T, self.states(n)
-        counts = min(12.0 * T * (min(B, self.c * s) + self.c), 8.0 * T * self.c * s)
-        return min(8.0 * n, counts) + 8 * B + 1000 * T
+        """Blocks, then sequences."""
+        return collecting_bytes(lot.samples, lot.blocks, lot.joined, self.k, self.signals)
 
     def cutting(self, lot: Lot) -> float:
         """From sequences to batches."""
-        n, B = lot.samples, lot.samples // lot.batches
         if self.S is None:
-            return 2 * self.raw(n)
-        table = self.c * self.states(n)
-        tally = 8.0 * table + 16 * min(B, table) if table <= 8 * B else 9.0 * B + 24 * min(B, table)
-        return self.raw(n) + 8 * n + 24 * B + tally + self.held(lot) - 8 * B + _BLOCK_BYTES * lot.blocks
+            return 2 * self.raw(lot.samples)
+        return self.raw(lot.samples) + holding_bytes(*self._shape(lot)) + BLOCK_BYTES * lot.blocks
 
-    def kept(self, lot: Lot) -> float:
-        """What a buffer remembers: φ, the last maximum, the last policy's features, P̂."""
-        s, phi = self.states(lot.samples), self.phi(lot)
-        model = 0 if self.S is None else 12.0 * (self.entries(lot.samples) + self.c)
-        return (phi if phi <= _KEPT_FEATURES else 0.0) + 8.0 * s * (self.d + 2 + self.m) + model
+    def drawing(self, lot: Lot) -> float:
+        """Whichever of the two takes more."""
+        return max(self.collecting(lot), self.cutting(lot))
 
-    def phi(self, lot: Lot) -> float:
-        """φ of every action at every distinct next state."""
-        return 8.0 * self.states(lot.samples) * self.A * self.d
+    def held(self, lot: Lot) -> float:
+        """The batches of a buffer."""
+        return self.raw(lot.samples) if self.S is None else held_bytes(*self._shape(lot))
 
-    def evaluating(self, lot: Lot, whole: bool) -> float:
-        """φ once more, while a policy is evaluated, with what its function makes of it."""
-        phi = self.phi(lot)
-        pieces = not whole and phi > _KEPT_FEATURES
-        once = _PIECE if pieces else phi
-        return once * (1.0 if self.matrix else 2.0) + 8.0 * self.states(lot.samples) * (self.d + self.A * (2 + self.m))
+    def after(self, lot: Lot) -> float:
+        """A buffer with all that it remembers."""
+        model = 0.0 if self.S is None else model_bytes(*self._shape(lot))[0]
+        return self.held(lot) + kept_bytes(self.states(lot.samples), self.A, self.d, 2 + self.m) + model
 
     def working(self, lot: Lot) -> float:
         """The work arrays of solver and evaluator."""
         s, model = self.states(lot.samples), 0.0
         if self.S is not None:
-            entries = min(lot.samples, lot.batches * self.c * s)
             factor = 12.0 * self.S**2 if self.S <= _FACTORED_STATES and self.d == 0 else 0.0
             chain = 60.0 * min(lot.samples, self.S * s) + 8.0 * self.S * self.A * (6 + self.m) if self.d == 0 else 0.0
-            model = max(56.0 * entries, chain + factor)
-        return max(model, self.evaluating(lot, False)) + 8.0 * s * 6 * (2 + self.m)
+            model = max(model_bytes(*self._shape(lot))[1], chain + factor)
+        return max(model, self._evaluating(lot, False)) + 8.0 * s * 6 * (2 + self.m)
 
     def proving(self, fresh: Lot, evaluation: Lot) -> float:
         """The certificate's work arrays, its fresh buffer held."""
-        entries, n = self.entries(fresh.samples), fresh.samples / steps_per_rollout(self.gamma)
-        bound = 100.0 * entries + 8.0 * self.states(fresh.samples) * 6 * (1 + self.m)
-        rollouts = 8.0 * (8 * (1 + self.m) + 12) * n
-        tape = 8.0 * 6 * (self.k + self.signals + self.d + 2 + self.m) * min(n, CHUNK) * steps_per_rollout(self.gamma)
-        again = max(self.evaluating(evaluation, True), self.evaluating(fresh, True))
-        return self.held(fresh) + self.kept(fresh) + max(bound, again) + rollouts + tape
+        s, n = self.states(fresh.samples), fresh.samples / steps_per_rollout(self.gamma)
+        entries = fresh.samples if self.S is None else min(fresh.samples, self.c * s)
+        bound = 100.0 * entries + 8.0 * s * 6 * (1 + self.m)
+        rollouts = 8.0 * (8 * (1 + self.m) + 12) * n + tape_bytes(
+            n, self.gamma, self.k + self.signals + self.d + 2 + self.m
+        )
+        again = max(self._evaluating(evaluation, True), self._evaluating(fresh, True))
+        return self.after(fresh) + max(bound, again) + rollouts
+
+    def _evaluating(self, lot: Lot, whole: bool) -> float:
+        sizes = (self.states(lot.samples), self.A, self.d, 2 + self.m)
+        return evaluation_bytes(*sizes, copies=1 if self.matrix else 2, whole=whole)
+
+    def _shape(self, lot: Lot) -> tuple[int, int, int, int]:
+        return lot.samples, lot.batches, self.c, self.states(lot.samples)
+
+
+# ---- what there is to take it from ----------------------------------------------------------------------------------------
 
 
 class Limit(NamedTuple):

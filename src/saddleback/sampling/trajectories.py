@@ -133,6 +133,11 @@ def steps_per_rollout(gamma: float) -> float:
     return float((1 - kappa**L) / (1 - kappa)) if gamma > 0 else 1.0
 
 
+def tape_bytes(num_rollouts: float, gamma: float, width: int) -> float:
+    """The tape of a chunk while it is drawn and played, with ``width`` numbers a step."""
+    return 8.0 * 6 * width * min(num_rollouts, CHUNK) * steps_per_rollout(gamma)
+
+
 def chunks_for(stream: int, group: int, num_rollouts: int) -> list[Block]:
     """The tasks that make up so many rollouts."""
     firsts = range(0, num_rollouts, CHUNK)

@@ -187,6 +187,18 @@ class Support:
         return self.features
 
 
+def kept_bytes(states: int, actions: int, dim: int, columns: int) -> float:
+    """What a :class:`Support` keeps: φ where it fits, the last maximum of ``columns`` value functions, the last policy."""
+    phi = 8.0 * states * actions * dim
+    return (phi if phi <= _FEATURE_BYTES else 0.0) + 8.0 * states * (dim + columns)
+
+
+def evaluation_bytes(states: int, actions: int, dim: int, columns: int, *, copies: int, whole: bool) -> float:
+    """What evaluating a policy takes: φ once more, ``copies`` of it, in pieces unless ``whole``, and its values."""
+    phi = 8.0 * states * actions * dim
+    return copies * (phi if whole or phi <= _FEATURE_BYTES else 8 * _PIECE) + 8.0 * states * (dim + actions * columns)
+
+
 def _softness(value: MaxDifference | SoftDifference) -> tuple[float | None, float]:
     """(β, α); a plain maximum has no β."""
     return (value.beta, value.alpha) if isinstance(value, SoftDifference) else (None, 1.0)
