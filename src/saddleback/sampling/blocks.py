@@ -33,6 +33,11 @@ class Block(NamedTuple):
     block: int
     size: int
 
+    @property
+    def name(self) -> str:
+        """In words, for messages."""
+        return f"block {self.block} of pair {self.pair}, stream {self.stream}"
+
 
 class Source(ABC):
     """All that is needed to draw blocks with a simulator: a frozen dataclass that can be sent elsewhere, with a meter."""

@@ -33,13 +33,13 @@ from saddleback.sampling.batches import (
     hold,
     repeated_points,
 )
-from saddleback.sampling.buffer import ROUNDING, Buffer, Samples, Value
+from saddleback.sampling.buffer import ROUNDING, Counted, Samples, Value
 from saddleback.sampling.value_functions import PolicyValue, Support
 from saddleback.simulators.generative_model import generator
 
 
 @dataclass
-class CountedBuffer(Buffer):
+class CountedBuffer(Counted):
     """Samples cut into T batches, ready to be averaged."""
 
     design: Design

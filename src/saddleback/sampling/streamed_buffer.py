@@ -20,10 +20,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
 from saddleback.designs.design import Design
@@ -31,8 +30,9 @@ from saddleback.errors import InputError, require
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Array, Features, States
 from saddleback.sampling.batches import COMPILED_PRODUCTS
+from saddleback.sampling.blocks import Closing
 from saddleback.sampling.buffer import ROUNDING, Buffer, Value
-from saddleback.sampling.collect import Samples, SignalMoments
+from saddleback.sampling.collect import SignalMoments
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.sampling.store.windows import Answer, Ask, Contents, Plan, Reader
 from saddleback.sampling.value_functions import Parametric
@@ -50,15 +50,6 @@ Asking = Callable[[Ask], list[Answer]]
 """The answers of all lots, in their order."""
 
 
-class Moments(NamedTuple):
-    """P̂V and P̂V² ``(c,)`` or ``(c, k)``, and the least and the greatest V at any sample, ``(k,)`` or a number."""
-
-    mean: Array
-    square: Array
-    low: Array
-    high: Array
-
-
 @dataclass(frozen=True, eq=False)
 class AtSamples:
     """V at every sample, wherever it is: what takes the place of an array over the support."""
@@ -67,24 +58,22 @@ class AtSamples:
     asking: Asking = field(repr=False)
 
     @cached_property
-    def moments(self) -> Moments:
-        """One pass, made once."""
-        mean, square, low, high = (
-            np.concatenate(x) for x in zip(*self.asking(Ask("moments", self.value)), strict=True)
-        )
-        return Moments(mean, square, low.min(axis=0), high.max(axis=0))
+    def found(self) -> Answer:
+        """P̂V and P̂V², ``(c,)`` or ``(c, k)``, and the least and the greatest V of each column: one pass, made once."""
+        mean, square, low, high = map(np.concatenate, zip(*self.asking(Ask("moments", self.value)), strict=True))
+        return mean, square, low.min(axis=0), high.max(axis=0)
 
     def min(self, axis: int) -> Array:
         """The least V of each column."""
-        return self.moments.low
+        return self.found[2]
 
     def max(self, axis: int) -> Array:
         """The greatest V of each column."""
-        return self.moments.high
+        return self.found[3]
 
 
 @dataclass
-class StreamedBuffer(Buffer):
+class StreamedBuffer(Closing, Buffer):
     """For every solver and evaluator that asks for means; made by :func:`streamed_buffer` or :func:`ray_buffer`.
 
     Sizes and signals are those of a buffer in memory, and its means come from ``asking``.
@@ -107,26 +96,18 @@ class StreamedBuffer(Buffer):
             return np.zeros((self.design.size, *value.shape[1:]))
         return self._means(Ask("expect", _parametric(value), t))
 
-    def samples(self) -> Samples:
-        """Refused."""
-        raise _not_held("the samples", "draw into the store, and make the buffer anew")
-
-    def empirical_model(self) -> scipy.sparse.csr_array:
-        """Refused: it is as large as the samples."""
-        raise _not_held("the estimated model", "use oracles that ask for means: plug-in, ls-mdvi, ls-pe, lstd")
-
     def average(self, value: Value | AtSamples) -> Array:
         """P̂ V over all batches, ``(c,)`` or ``(c, k)``."""
         if isinstance(value, AtSamples):
-            return value.moments.mean
+            return value.found[0]
         return self._means(Ask("average", _parametric(value)))
 
     def moments(self, V: Array | AtSamples) -> tuple[Array, Array]:
         """Mean and variance of V at the next states of every pair; V is what :meth:`at_support` gave."""
-        seen = (V if isinstance(V, AtSamples) else AtSamples(_parametric(V), self.asking)).moments
-        variance = seen.square - seen.mean**2
-        largest = np.maximum(np.abs(seen.low), np.abs(seen.high))
-        return seen.mean, np.where(variance > ROUNDING * largest**2, variance, 0.0)
+        at_samples = V if isinstance(V, AtSamples) else AtSamples(_parametric(V), self.asking)
+        mean, square, low, high = at_samples.found
+        variance, largest = square - mean**2, np.maximum(np.abs(low), np.abs(high))
+        return mean, np.where(variance > ROUNDING * largest**2, variance, 0.0)
 
     def at_support(self, value: Value) -> Any:
         """V at the samples, as something of which ``average`` takes the mean and the mean of the squares."""
@@ -137,12 +118,6 @@ class StreamedBuffer(Buffer):
         if self.hosts is not None:
             self.hosts.close()
 
-    def __enter__(self) -> StreamedBuffer:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
     def _means(self, ask: Ask) -> Array:
         return np.concatenate([means for (means,) in self.asking(ask)])
 
@@ -151,11 +126,8 @@ def _parametric(value: Value) -> Parametric:
     """A value function by its parameters, which can be sent to where the samples are."""
     if isinstance(value, Parametric):
         return value
-    raise _not_held("an array over the support", "give a value function by its parameters")
-
-
-def _not_held(what: str, remedy: str) -> InputError:
-    return InputError("buffer", f"must be in memory for {what}", "one whose samples stay in their store", remedy)
+    rule, found = "must be in memory for an array over the support", "one whose samples stay in their store"
+    raise InputError("buffer", rule, found, "give a value function by its parameters")
 
 
 def streamed_buffer(
@@ -210,10 +182,10 @@ def ray_buffer(
     hosts = Hosts(makes, address=address, options=options, **limits)
     try:
         found = hosts.call_all("describe")
-        held, num_blocks = (np.array([getattr(x, name) for x in found]) for name in ("held", "num_blocks"))
+        held = np.array([x.held for x in found])
         plan = plan_for(problem, design, held, stream, num_batches, memory, num_lots)
         hosts.prepare("begin", plan)
-        every = Contents(held.max(axis=0), num_blocks.max(axis=0), found[0].layout)
+        every = Contents(held.max(axis=0), found[0].layout)
         buffer = _buffer(problem, design, plan, every, _shared(hosts, plan, held))
     except BaseException:
         hosts.close()

@@ -20,14 +20,14 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from saddleback.errors import InputError
+from saddleback.errors import InputError, require
 from saddleback.files.disk import PARTIAL, Disk, Mapped, write_whole
 from saddleback.files.json_file import check_shape, read_json, short
 from saddleback.files.lock import LOCK, Lock
@@ -92,12 +92,8 @@ def shard_name(number: int) -> str:
 
 def to_line(entry: Entry) -> bytes:
     """The line of a shard, its end included."""
-    fields = {
-        "blocks": entry.blocks.tolist(),
-        "bytes": entry.num_bytes,
-        "sha256": entry.sha256,
-        "shard": entry.shard,
-    }
+    blocks = entry.blocks.tolist()
+    fields = {"blocks": blocks, "bytes": entry.num_bytes, "sha256": entry.sha256, "shard": entry.shard}
     fields["check"] = hashlib.sha256(_canonical(fields)).hexdigest()
     return _canonical(fields) + b"\n"
 
@@ -157,25 +153,19 @@ def plain(fingerprint: Mapping[str, Any]) -> Fields:
             return x.tolist()
         raise TypeError(f"a {type(x).__name__} is not JSON")
 
+    rule, remedy = "must be a JSON object", "give named fields: numbers, text, lists and objects"
     try:
-        fields = json.loads(json.dumps(fingerprint, allow_nan=False, default=of_numpy))
+        fields: Fields = json.loads(json.dumps(fingerprint, allow_nan=False, default=of_numpy))
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(
-            "fingerprint", "must be a JSON object", error, "give numbers, text, lists and objects"
-        ) from None
-    if not isinstance(fields, dict):
-        raise InputError("fingerprint", "must be a JSON object", type(fingerprint).__name__, "give named fields")
+        raise InputError("fingerprint", rule, error, remedy) from None
+    require(isinstance(fields, dict), "fingerprint", rule, type(fingerprint).__name__, remedy)
     return fields
 
 
 def require_same(folder: Path, stored: Fields, given: Fields, may_differ: Collection[str] = ()) -> None:
     """Raise an :class:`InputError` that names the first field in which two fingerprints differ."""
-    for name in sorted(stored.keys() | given.keys()):
-        found = (
-            None if name in may_differ else _difference(stored.get(name, _NO_FIELD), given.get(name, _NO_FIELD), name)
-        )
-        if found is not None:
-            where, first, second = found
+    for name in sorted((stored.keys() | given.keys()) - set(may_differ)):
+        for where, first, second in _differences(stored.get(name, _NO_FIELD), given.get(name, _NO_FIELD), name):
             rule = f"must be what it was when the samples in {folder} were drawn, {_short(first)}"
             raise InputError(f"fingerprint.{where}", rule, _short(second), "set it back, or choose a new folder")
 
@@ -188,12 +178,10 @@ def begin(disk: Disk, folder: Path, layout: Layout, fingerprint: Fields) -> None
     lock = Lock(folder / LOCK)
     try:
         begun, names = {MANIFEST, MANIFEST + PARTIAL, HEADER + PARTIAL}, disk.names(folder)
-        if HEADER in names:
-            raise InputError(str(folder), "must be a new or empty folder", "one that holds a store", "open that store")
+        rule = "must be a new or empty folder"
+        require(HEADER not in names, str(folder), rule, "one that holds a store", "open that store")
         for name in names:
-            if name not in begun and name != LOCK:
-                rule, remedy = "must be a new or empty folder", "choose another one"
-                raise InputError(str(folder), rule, f"one that holds {name}", remedy)
+            require(name in begun or name == LOCK, str(folder), rule, f"one that holds {name}", "choose another one")
         for name in begun.intersection(names):
             disk.remove(folder / name)
         write_whole(disk, folder / MANIFEST, ())
@@ -211,12 +199,11 @@ def read_header(folder: Path) -> tuple[Layout, Fields]:
         found = f"no {HEADER} in it" if os.path.isdir(folder) else "no such folder"
         raise InputError(str(folder), "must be a folder of samples", found, "check the path, or create the store")
     fields = read_json(path, _MOST_BYTES, _AGAIN)
-    if isinstance(fields, dict) and fields.get("format") != FORMAT:
-        raise InputError(f"{path}.format", f"must be {FORMAT!r}", short(fields.get("format")), _AGAIN)
+    if isinstance(fields, dict) and (version := fields.get("format")) != FORMAT:
+        raise InputError(f"{path}.format", f"must be {FORMAT!r}", short(version), _AGAIN)
     check_shape(fields, _SHAPE, str(path), _AGAIN)
-    if fields["check"] != _check(fields):
-        rule = "must be unchanged, with the check that it holds"
-        raise InputError(str(path), rule, "a damaged file", "put it back from a copy, or draw the samples again")
+    rule, remedy = "must be unchanged, with the check that it holds", "restore it, or draw the samples again"
+    require(fields["check"] == _check(fields), str(path), rule, "a damaged file", remedy)
     return Layout.from_json(fields["layout"], f"{path}.layout", _AGAIN), fields["fingerprint"]
 
 
@@ -226,19 +213,16 @@ def _check(fields: Fields) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _difference(a: Any, b: Any, where: str) -> tuple[str, Any, Any] | None:
-    """The first field, by name, in which two JSON values differ."""
+def _differences(a: Any, b: Any, where: str) -> Iterator[tuple[str, Any, Any]]:
+    """The fields, by name, in which two JSON values differ, and both values."""
     if isinstance(a, dict) and isinstance(b, dict):
         for name in sorted(a.keys() | b.keys()):
-            found = _difference(a.get(name, _NO_FIELD), b.get(name, _NO_FIELD), f"{where}.{name}")
-            if found is not None:
-                return found
-        return None
-    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
-        pairs = (_difference(x, y, f"{where}[{i}]") for i, (x, y) in enumerate(zip(a, b, strict=True)))
-        return next((found for found in pairs if found is not None), None)
-    same = a == b and isinstance(a, bool) == isinstance(b, bool)
-    return None if same else (where, a, b)
+            yield from _differences(a.get(name, _NO_FIELD), b.get(name, _NO_FIELD), f"{where}.{name}")
+    elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        for i, (x, y) in enumerate(zip(a, b, strict=True)):
+            yield from _differences(x, y, f"{where}[{i}]")
+    elif a != b or isinstance(a, bool) != isinstance(b, bool):
+        yield where, a, b
 
 
 def _short(value: Any) -> str:

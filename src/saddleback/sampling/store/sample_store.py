@@ -31,9 +31,9 @@ from saddleback.errors import InputError, require
 from saddleback.files.disk import Disk, disk_faults_named
 from saddleback.files.lock import LOCK, Lock
 from saddleback.problem.spaces import Array, States
-from saddleback.sampling.blocks import Block
+from saddleback.sampling.blocks import Block, Closing
 from saddleback.sampling.collect import Samples, SignalMoments
-from saddleback.sampling.store.block_index import BlockIndex, Table, block_name, block_of
+from saddleback.sampling.store.block_index import BlockIndex, Table, block_of
 from saddleback.sampling.store.layout import Layout, Rows
 from saddleback.sampling.store.manifest import HEADER, Fields, begin, plain, read_header, require_same
 from saddleback.sampling.store.recovery import (
@@ -53,10 +53,9 @@ SHARD_BYTES = 4 << 20
 """Bytes of rows that are collected in memory before they are written."""
 
 _NOTHING = Inspection([], False, [], [])
-_FIRST = "draw the missing blocks first"
 
 
-class SampleStore:
+class SampleStore(Closing):
     """Made by :meth:`create`, :meth:`open` or :meth:`resume`; as a context manager it is closed at the end.
 
     Attributes: ``folder``; ``layout``; ``fingerprint``; ``recovery``, what opening swept up.
@@ -130,9 +129,8 @@ class SampleStore:
         if not os.path.isfile(Path(folder) / HEADER):  # which is False for a name too long, where pathlib raises
             return cls.create(folder, fingerprint, layout, **more)
         found = read_header(Path(folder))[0]
-        require(
-            found == layout, "layout", f"must be the store's, {found}", layout, "set it back, or choose a new folder"
-        )
+        rule = f"must be the store's, {found}"
+        require(found == layout, "layout", rule, layout, "set it back, or choose a new folder")
         return cls.open(folder, fingerprint, **more)
 
     def close(self) -> None:
@@ -141,12 +139,6 @@ class SampleStore:
         self._reader.forget()
         if self._writer is not None:
             self._writer.close()
-
-    def __enter__(self) -> SampleStore:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     # ---- what it holds ---------------------------------------------------------------------------------------------
 
@@ -195,16 +187,21 @@ class SampleStore:
         require(other.layout == self.layout, "other", rule, other.layout, "draw it again with that layout")
         require_same(self.folder, self.fingerprint, other.fingerprint, may_differ)
         self.flush()
-        new = set(self.missing(other.blocks()))
-        for block, rows in other.rows():
-            if block not in new and self._rows_of(self._index.record(block)).tobytes() != rows.tobytes():
-                rule = f"must be the same in {self.folder} and {other.folder}"
-                raise InputError(block_name(block), rule, "other samples", "find out which simulator drew them")
+        blocks = other.blocks()
+        new = set(self.missing(blocks))
+        self.require_same_rows(other, set(blocks) - new)
         for block, rows in other.rows():
             if block in new:
                 self.take(block, rows.copy())
         self.flush()
         return len(new)
+
+    def require_same_rows(self, other: SampleStore, blocks: Collection[Block]) -> None:
+        """Refuse the first of these blocks, which both stores hold, that is not the same in both."""
+        rule, remedy = f"must be the same in {self.folder} and {other.folder}", "find out which simulator drew them"
+        for block, rows in other.rows() if blocks else ():
+            if block in blocks and self._rows_of(self._index.record(block)).tobytes() != rows.tobytes():
+                raise InputError(block.name, rule, "other samples", remedy)
 
     # ---- reading ---------------------------------------------------------------------------------------------------
 
@@ -228,10 +225,8 @@ class SampleStore:
         n = self.held(stream, num_pairs)
         for pair in np.flatnonzero(n == 0)[:1]:
             rule = f"must have samples of each of the {num_pairs} pairs"
-            raise InputError(str(self.folder), rule, f"none of pair {pair}", _FIRST)
-        for block in self._index.gaps(stream)[:1]:
-            rule = "must have a pair's blocks without a gap"
-            raise InputError(str(self.folder), rule, f"{block_name(block)}, but not the one before it", _FIRST)
+            raise InputError(str(self.folder), rule, f"none of pair {pair}", "draw the missing blocks first")
+        self._index.require_no_gaps(stream, self.folder)
         finite, m = self.layout.num_states is not None, self.layout.num_signals
         sequences: list[States] = [
             np.empty(k if finite else (k, self.layout.dim), np.int64 if finite else float) for k in n
@@ -248,7 +243,7 @@ class SampleStore:
                         moments.add(x, *self.layout.signal_sums(rows, moments.base))
                 except FloatingPointError:
                     rule = "must hold signals whose squares can be added up"
-                    found, remedy = f"an overflow in {block_name(block)}", "draw them in units of ordinary size"
+                    found, remedy = f"an overflow in {block.name}", "draw them in units of ordinary size"
                     raise InputError(str(self.folder), rule, found, remedy) from None
         means, variances = moments.means_and_variances(n)
         return Samples(sequences, means, variances, self._index.num_blocks(stream, num_pairs))
@@ -283,17 +278,15 @@ class SampleStore:
         return self._reader.rows(int(record["shard"]), int(record["start"]), int(record["rows"]))
 
     def _check(self) -> None:
-        if self._closed:
-            raise InputError("store", "must be open", f"the closed one of {self.folder}", "open it again")
+        require(not self._closed, "store", "must be open", f"the closed one of {self.folder}", "open it again")
         if self._writer is not None:
             self._writer.check()
 
     def _writing(self) -> ShardWriter:
         self._check()
         if self._writer is None:
-            raise InputError(
-                "store", "must be open for writing", "one that is open for reading", "leave out writable=False"
-            )
+            rule = "must be open for writing"
+            raise InputError("store", rule, "one that is open for reading", "leave out writable=False")
         return self._writer
 
 

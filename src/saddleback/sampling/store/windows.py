@@ -20,12 +20,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from saddleback.errors import InputError
+from saddleback.errors import require
 from saddleback.files.disk import Disk, disk_faults_named
 from saddleback.problem.spaces import Array, Features, States
 from saddleback.sampling.batches import Parts
 from saddleback.sampling.collect import SignalMoments
-from saddleback.sampling.store.block_index import BlockIndex, block_name
+from saddleback.sampling.store.block_index import BlockIndex
 from saddleback.sampling.store.layout import Layout
 from saddleback.sampling.store.manifest import read_header
 from saddleback.sampling.store.recovery import inspect, refuse
@@ -47,10 +47,9 @@ class Plan(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """Samples and blocks of each pair, ``(c,)`` each, and what a row is."""
+    """Samples of each pair, ``(c,)``, and what a row is."""
 
     held: NDArray[np.int64]
-    num_blocks: NDArray[np.int64]
     layout: Layout
 
 
@@ -89,26 +88,18 @@ class Reader:
     ):
         path, disk = Path(os.path.abspath(folder)), Disk()
         self.layout, _ = read_header(path)
-        if self.layout.num_states is not None:
-            rule = "must hold points of R^k to be streamed"
-            raise InputError(str(path), rule, self.layout, "use counted_buffer, which reads it once")
+        rule, remedy = "must hold points of R^k to be streamed", "use counted_buffer, which reads it once"
+        require(self.layout.num_states is None, str(path), rule, self.layout, remedy)
         with disk_faults_named(path, "check the disk and the permissions"):
             found = inspect(disk, path, self.layout, contents=hashes)
         refuse(path, found.damage)
         index = BlockIndex(found.sound)
-        for block in index.gaps(stream)[:1]:
-            raise InputError(
-                str(path),
-                "must have a pair's blocks without a gap",
-                f"{block_name(block)}, but not the one before it",
-                "draw the missing blocks first",
-            )
-        self._contents = Contents(index.held(stream, num_pairs), index.num_blocks(stream, num_pairs), self.layout)
+        index.require_no_gaps(stream, path)
+        self._contents = Contents(index.held(stream, num_pairs), self.layout)
         self._features, self._shards = features, ShardReader(disk, path, self.layout)
         self._table = index.table(stream).copy()
-        self._first = np.concatenate(
-            [[0], np.cumsum(self._contents.num_blocks)]
-        )  # each pair's first block in the table
+        num_blocks = index.num_blocks(stream, num_pairs)
+        self._first = np.concatenate([[0], np.cumsum(num_blocks)])  # each pair's first block in the table
         self._ends = np.concatenate([[0], np.cumsum(self._table["size"])])  # samples before each block
         self._windows: dict[int, _Window] = {}
         self._policy: Any = None
