@@ -206,9 +206,7 @@ class ConsecutiveBatches:
 
     def frequencies(self, num_states: int) -> scipy.sparse.csr_array:
         """1/N_x at each sample."""
-        pairs = np.tile(self.parts.pairs, self.num_batches)
-        sizes = self.parts.sizes * self.num_batches
-        return scipy.sparse.csr_array((1.0 / sizes[pairs], (pairs, np.arange(len(pairs)))), (len(sizes), num_states))
+        return self.columns(0, num_states)
 
 
 Batches = SampleBatches | CountBatches | ConsecutiveBatches

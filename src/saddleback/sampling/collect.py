@@ -38,13 +38,8 @@ def batches_and_counts(
     """
     c, H = design.size, problem.horizon
     N = total // c
-    require(
-        N >= 1,
-        "samples",
-        f"must give each of the {c} pairs of every buffer at least one",
-        f"{total} for one buffer",
-        "raise the number of samples, or use fewer features",
-    )
+    rule, found = f"must give each of the {c} pairs of every buffer at least one", f"{total} for one buffer"
+    require(N >= 1, "samples", rule, found, "raise the number of samples, or use fewer features")
     T = N // min(batch_size or 4, N) if batch_size is not None or literal else usual_batches(N, H)
     if allocation == "equal" or N < 2:
         return T, np.full(c, N if literal else T * (N // T))
@@ -125,13 +120,9 @@ def collect(
     that follow its own; a pair that has more keeps them. ``executor`` draws the blocks (None: here, one by one).
     """
     per_pair = np.broadcast_to(np.asarray(counts, dtype=np.int64), (design.size,))
-    require(
-        bool(np.all(per_pair >= 1)),
-        "samples",
-        f"must give each of the {design.size} pairs of the coreset at least one sample",
-        f"{int(per_pair.min())} for one of them",
-        "raise the number of samples",
-    )
+    rule = f"must give each of the {design.size} pairs of the coreset at least one sample"
+    least = int(per_pair.min())
+    require(least >= 1, "samples", rule, f"{least} for one of them", "raise the number of samples")
     had, used = np.zeros((2, design.size), dtype=np.int64)
     if held is not None:
         had = np.array([len(s) for s in held.next_states], dtype=np.int64)

@@ -146,13 +146,9 @@ def cut(samples: Samples, problem: CMDP, design: Design, num_batches: int) -> Co
     """Cut every pair's sequence into ``num_batches`` batches; what does not fill a batch stays unused."""
     T = num_batches
     sizes = np.array([len(s) // T for s in samples.next_states], dtype=np.int64)
-    require(
-        T >= 1 and bool(np.all(sizes >= 1)),
-        "num_batches",
-        f"must leave at least one of the {min(map(len, samples.next_states))} samples per pair in every batch",
-        T,
-        "use fewer batches or more samples",
-    )
+    rule = f"must leave at least one of the {min(map(len, samples.next_states))} samples per pair in every batch"
+    enough = T >= 1 and bool(np.all(sizes >= 1))
+    require(enough, "num_batches", rule, T, "use fewer batches or more samples")
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     first, batch, features = samples.next_states[0], int(sizes.sum()), problem.features
     width = 0 if features is None or features.direct else features.num_actions * features.dim
@@ -173,18 +169,9 @@ def cut(samples: Samples, problem: CMDP, design: Design, num_batches: int) -> Co
             index[:, offsets[x] : offsets[x + 1]] = remap(sequence[: T * m]).reshape(T, m)
         batches = hold(index, sizes, len(support))
         compiled = much or (many and isinstance(batches, SampleBatches))
-    unused = samples.total - batches.num_samples
+    means, variances, unused = samples.signal_means, samples.signal_variances, samples.total - batches.num_samples
     return CountedBuffer(
-        design,
-        problem.features,
-        batches,
-        sizes,
-        support,
-        samples.signal_means,
-        unused,
-        compiled,
-        samples.signal_variances,
-        samples.num_blocks,
+        design, features, batches, sizes, support, means, unused, compiled, variances, samples.num_blocks
     )
 
 

@@ -103,22 +103,26 @@ def predict(
 
     ``earlier`` samples of a smaller run are still held.
     """
-    size = _Sizes.of(problem, pairs, num_signals)
-    before = size.after(Lot(earlier)) + 2 * size.raw(earlier) if earlier else 0
-    first, second = size.after(solver), size.after(evaluation)
+    first, second = (_buffer(problem, pairs, num_signals, lot) for lot in (solver, evaluation))
+    kept = first.after + second.after
     solving = max(
-        size.drawing(solver),
-        size.raw(solver.samples) + size.held(solver) + size.working(solver),
-        size.raw(solver.samples) + first + size.collecting(evaluation),
-        first + size.cutting(evaluation),
-        first + second + max(size.working(solver), size.working(evaluation)),
+        first.collecting,
+        first.cutting,
+        first.raw + first.held + first.working,
+        first.raw + first.after + second.collecting,
+        first.after + second.cutting,
+        kept + max(first.working, second.working),
     )
     proving = 0.0
     if certificate:
-        fresh = Lot(certificate, 1, pairs + certificate // BLOCK)
-        proving = first + second + max(size.drawing(fresh), size.proving(fresh, evaluation))
-    code = CODE_BYTES + (_COMPILED if size.compiled(solver) or size.compiled(evaluation) else 0)
-    return Prediction(design_bytes(problem), int(code + before + solving), int(code + before + proving))
+        fresh = _buffer(problem, pairs, num_signals, Lot(certificate, 1, pairs + certificate // BLOCK))
+        proof = fresh.after + max(fresh.bound, fresh.evaluating, second.evaluating) + fresh.rollouts
+        proving = kept + max(fresh.collecting, fresh.cutting, proof)
+    base = float(CODE_BYTES + (_COMPILED if first.compiled or second.compiled else 0))
+    if earlier:
+        before = _buffer(problem, pairs, num_signals, Lot(earlier))
+        base += before.after + 2 * before.raw
+    return Prediction(_design_bytes(problem), int(base + solving), int(base + proving))
 
 
 def predict_run(
@@ -132,7 +136,7 @@ def predict_run(
     return predict(problem, pairs, *lots, certificate=certificate, num_signals=num_signals, earlier=earlier)
 
 
-def design_bytes(problem: CMDP) -> int:
+def _design_bytes(problem: CMDP) -> int:
     """Peak bytes of the design: Φ of its candidates, their leverages, and the pieces of a pass."""
     features = problem.features
     listed = features is None or not features.direct  # where an argmax oracle is the way, a coreset is all there is
@@ -151,93 +155,55 @@ def _pairs(problem: CMDP) -> int:
     return min(every, 2 * problem.features.dim) if problem.num_states is not None else 2 * problem.features.dim
 
 
-class _Sizes(NamedTuple):
-    """What the bytes depend on: k, σ, m, S (None: R^k), A, d (0: no φ is made), c, whether φ is an array, and γ."""
+class _Buffer(NamedTuple):
+    """Bytes of one buffer, and whether compiled loops may read it."""
 
-    k: int
-    signals: int
-    m: int
-    S: int | None
-    A: int
-    d: int
-    c: int
-    matrix: bool
-    gamma: float
+    raw: float  # the sequences of next states
+    collecting: float
+    cutting: float
+    held: float  # its batches,
+    after: float  # with all that it remembers
+    working: float  # the work arrays of solver and evaluator,
+    evaluating: float  # of a policy that is evaluated once more,
+    bound: float  # of a certificate's bound, and
+    rollouts: float  # of as many rollouts as it has samples for
+    compiled: bool
 
-    @classmethod
-    def of(cls, problem: CMDP, pairs: int, num_signals: int) -> _Sizes:
-        features = problem.features
-        d = 0 if features is None or features.direct else features.dim
-        k = problem.states.dim if isinstance(problem.states, BoxStates) else 1
-        matrix = isinstance(features, FeatureMatrix)
-        m, A = problem.num_constraints, problem.num_actions
-        if features is not None and features.direct and features.dim < (problem.num_states or 0) * A:
-            A = 1  # actions are never listed
-        return cls(k, num_signals, m, problem.num_states, A, d, pairs, matrix, problem.gamma)
 
-    def raw(self, n: int) -> float:
-        """Sequences of next states."""
-        return 8.0 * self.k * n
-
-    def states(self, n: int) -> int:
-        """Distinct next states."""
-        return n if self.S is None else min(self.S, n)
-
-    def compiled(self, lot: Lot) -> bool:
-        """Whether compiled loops may be used."""
-        many = self.S is not None and lot.samples >= COMPILED_SAMPLES
-        each = products(self.A * self.d, self.states(lot.samples), lot.samples // lot.batches)
-        return many or lot.batches * each >= COMPILED_PRODUCTS
-
-    def collecting(self, lot: Lot) -> float:
-        """Blocks, then sequences."""
-        return collecting_bytes(lot.samples, lot.blocks, lot.joined, self.k, self.signals)
-
-    def cutting(self, lot: Lot) -> float:
-        """From sequences to batches."""
-        if self.S is None:
-            return 2 * self.raw(lot.samples)
-        return self.raw(lot.samples) + holding_bytes(*self._shape(lot)) + BLOCK_BYTES * lot.blocks
-
-    def drawing(self, lot: Lot) -> float:
-        """Whichever of the two takes more."""
-        return max(self.collecting(lot), self.cutting(lot))
-
-    def held(self, lot: Lot) -> float:
-        """The batches of a buffer."""
-        return self.raw(lot.samples) if self.S is None else held_bytes(*self._shape(lot))
-
-    def after(self, lot: Lot) -> float:
-        """A buffer with all that it remembers."""
-        model = 0.0 if self.S is None else model_bytes(*self._shape(lot))[0]
-        return self.held(lot) + kept_bytes(self.states(lot.samples), self.A, self.d, 2 + self.m) + model
-
-    def working(self, lot: Lot) -> float:
-        """The work arrays of solver and evaluator."""
-        s, model = self.states(lot.samples), 0.0
-        if self.S is not None:
-            factor = 12.0 * self.S**2 if self.S <= _FACTORED_STATES and self.d == 0 else 0.0
-            chain = 60.0 * min(lot.samples, self.S * s) + 8.0 * self.S * self.A * (6 + self.m) if self.d == 0 else 0.0
-            model = max(model_bytes(*self._shape(lot))[1], chain + factor)
-        return max(model, self._evaluating(lot, False)) + 8.0 * s * 6 * (2 + self.m)
-
-    def proving(self, fresh: Lot, evaluation: Lot) -> float:
-        """The certificate's work arrays, its fresh buffer held."""
-        s, n = self.states(fresh.samples), fresh.samples / steps_per_rollout(self.gamma)
-        entries = fresh.samples if self.S is None else min(fresh.samples, self.c * s)
-        bound = 100.0 * entries + 8.0 * s * 6 * (1 + self.m)
-        rollouts = 8.0 * (8 * (1 + self.m) + 12) * n + tape_bytes(
-            n, self.gamma, self.k + self.signals + self.d + 2 + self.m
-        )
-        again = max(self._evaluating(evaluation, True), self._evaluating(fresh, True))
-        return self.after(fresh) + max(bound, again) + rollouts
-
-    def _evaluating(self, lot: Lot, whole: bool) -> float:
-        sizes = (self.states(lot.samples), self.A, self.d, 2 + self.m)
-        return evaluation_bytes(*sizes, copies=1 if self.matrix else 2, whole=whole)
-
-    def _shape(self, lot: Lot) -> tuple[int, int, int, int]:
-        return lot.samples, lot.batches, self.c, self.states(lot.samples)
+def _buffer(problem: CMDP, c: int, num_signals: int, lot: Lot) -> _Buffer:
+    """With k coordinates or S states, A actions, d features (0: no φ is made) and m constraints."""
+    features, S, A, m = problem.features, problem.num_states, problem.num_actions, problem.num_constraints
+    n, T, (k, d) = lot.samples, lot.batches, (problem.states.dim if isinstance(problem.states, BoxStates) else 1, 0)
+    if features is not None and not features.direct:
+        d = features.dim
+    elif features is not None and features.dim < (S or 0) * A:
+        A = 1  # actions are never listed
+    s = n if S is None else min(S, n)
+    sizes, copies = (s, A, d, 2 + m), 1 if isinstance(features, FeatureMatrix) else 2
+    work, evaluating = (evaluation_bytes(*sizes, copies=copies, whole=whole) for whole in (False, True))
+    raw = 8.0 * k * n
+    cutting, held, after, entries = 2 * raw, raw, kept_bytes(*sizes), n
+    if S is not None:
+        held, (model, making) = held_bytes(n, T, c, s), model_bytes(n, T, c, s)
+        cutting = raw + holding_bytes(n, T, c, s) + BLOCK_BYTES * lot.blocks
+        after, entries = after + model, min(n, c * s)
+        factor = 12.0 * S**2 if S <= _FACTORED_STATES else 0.0
+        chain = 0.0 if d else 60.0 * min(n, S * s) + 8.0 * S * A * (6 + m) + factor
+        work = max(work, making, chain)
+    num = n / steps_per_rollout(problem.gamma)
+    tape = tape_bytes(num, problem.gamma, k + num_signals + d + 2 + m)
+    return _Buffer(
+        raw=raw,
+        collecting=collecting_bytes(n, lot.blocks, lot.joined, k, num_signals),
+        cutting=cutting,
+        held=held,
+        after=held + after,
+        working=work + 8.0 * s * 6 * (2 + m),
+        evaluating=evaluating,
+        bound=100.0 * entries + 8.0 * s * 6 * (1 + m),
+        rollouts=8.0 * (8 * (1 + m) + 12) * num + tape,
+        compiled=(S is not None and n >= COMPILED_SAMPLES) or T * products(A * d, s, n // T) >= COMPILED_PRODUCTS,
+    )
 
 
 # ---- what there is to take it from ----------------------------------------------------------------------------------------

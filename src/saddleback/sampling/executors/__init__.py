@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from saddleback.errors import InputError
+from saddleback.errors import require
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.registry import Registry
 from saddleback.sampling.blocks import Executor, InOrder
@@ -27,20 +27,16 @@ from saddleback.sampling.executors.watched import Failures, Replayed, ShowProgre
 from saddleback.sampling.fingerprint import UnrepeatableError, fingerprint_of
 from saddleback.simulators.generative_model import GenerativeModel
 
-BY_NAME: Registry[Callable[..., Any]] = Registry(
-    "executors",
-    {"serial": Serial, "joblib": Joblib, "ray": Ray},
-)
+BY_NAME: Registry[Callable[..., Any]] = Registry("executors", {"serial": Serial, "joblib": Joblib, "ray": Ray})
 
 
 def make(name: str | None = None, workers: int | None = 1, **options: Any) -> Executor:
     """The named executor; without a name serial for one worker and joblib for more (None: as many as there are cores)."""
     name = name or ("serial" if workers == 1 else "joblib")
-    if name not in BY_NAME:
-        raise InputError("executor", "must be known", repr(name), f"choose one of {', '.join(BY_NAME)}")
+    require(name in BY_NAME, "executor", "must be known", repr(name), f"choose one of {', '.join(BY_NAME)}")
     if name == "serial":
-        if workers not in (None, 1):
-            raise InputError("workers", "must be 1 for the serial executor", workers, "choose joblib or ray")
+        rule = "must be 1 for the serial executor"
+        require(workers in (None, 1), "workers", rule, workers, "choose joblib or ray")
         return Serial(**options)
     made: Executor = BY_NAME[name](workers, **options)
     return made
@@ -89,14 +85,4 @@ def open_executor(
         yield executor
 
 
-__all__ = [
-    "BY_NAME",
-    "Durable",
-    "Joblib",
-    "Ray",
-    "Replayed",
-    "Serial",
-    "Watched",
-    "make",
-    "open_executor",
-]
+__all__ = ["BY_NAME", "Durable", "Joblib", "Ray", "Replayed", "Serial", "Watched", "make", "open_executor"]

@@ -27,6 +27,7 @@ from saddleback.files.disk import Disk, disk_faults_named
 from saddleback.problem.spaces import FiniteStates
 from saddleback.sampling.blocks import Block, BlockSource, Closing, Executor, InOrder, Source, joined, part_of
 from saddleback.sampling.store.layout import Layout
+from saddleback.sampling.store.manifest import HEADER
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.sampling.trajectories import RolloutSource
 from saddleback.simulators.generative_model import Draw
@@ -53,10 +54,9 @@ class Durable(Closing):
         self.folder, self._fingerprint, self.inner = Path(folder), dict(fingerprint), inner or InOrder()
         self._stores: dict[str, SampleStore] = {}
         self.num_read = 0
-        if not self.folder.is_dir():
-            with disk_faults_named(self.folder, "choose a place that can be written to"):
-                Disk().make_folder(self.folder)
         with disk_faults_named(self.folder, "choose a place that can be written to"):
+            if not self.folder.is_dir():
+                Disk().make_folder(self.folder)
             Disk().sync_folder(self.folder.parent)
 
     def run(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
@@ -69,18 +69,18 @@ class Durable(Closing):
         wanted: dict[tuple[int, int, int], Block] = {task[:3]: task for task in tasks if task[:3] in stored}
         missing = [task for task in tasks if task[:3] not in stored]
         short = {}  # blocks of another plan, with fewer samples than are wanted now: what is there is kept
+        rollouts = isinstance(source, RolloutSource)
         for stream in sorted({key[0] for key in wanted}):
             for block, draw in store.read(stream):
                 task = wanted.get(block[:3])
                 if task is None:
                     continue
-                source.account(
-                    len(draw.next_states) if isinstance(source, RolloutSource) else min(task.size, block.size)
-                )
-                if isinstance(source, BlockSource) and block.size < task.size:
+                source.account(len(draw.next_states) if rollouts else min(task.size, block.size))
+                if not rollouts and block.size < task.size:
                     short[_rest_of(task, block.size)] = (task, draw)
                 else:
-                    yield task, self._as_wanted(source, task, draw)
+                    self.num_read += len(draw.next_states)
+                    yield task, draw if rollouts else part_of(draw, slice(task.size))
         for rest, more in self.run(function, list(short)) if short else ():
             task, draw = short[rest]
             yield task, joined([draw, more])
@@ -92,12 +92,9 @@ class Durable(Closing):
 
     def content_hashes(self) -> dict[str, str]:
         """SHA-256 of every store's samples, whatever drew them; those of a finished run included."""
-        names = sorted(p.name for p in self.folder.iterdir() if (p / "store.json").is_file())
-        out = {}
-        for name in names:
-            store = self._stores.get(name) or SampleStore.open(self.folder / name, writable=False)
-            out[name] = store.content_hash()
-        return out
+        names = sorted(p.name for p in self.folder.iterdir() if (p / HEADER).is_file())
+        stores = (self._stores.get(name) or SampleStore.open(self.folder / name, writable=False) for name in names)
+        return {name: store.content_hash() for name, store in zip(names, stores, strict=True)}
 
     def close(self) -> None:
         """Let go of the folder and of what the inner executor has started."""
@@ -123,12 +120,6 @@ class Durable(Closing):
                 store.flush()
             raise
         store.flush()
-
-    def _as_wanted(self, source: Source, task: Block, draw: Draw) -> Draw:
-        self.num_read += len(draw.next_states)
-        if isinstance(source, RolloutSource) or len(draw.next_states) == task.size:
-            return draw
-        return part_of(draw, slice(task.size))
 
     def _store(self, source: Source) -> SampleStore:
         name = f"samples-{source.seed}"

@@ -21,7 +21,7 @@ import importlib
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from saddleback.errors import SaddlebackError, require
 from saddleback.sampling.blocks import Closing, Result, Task
@@ -32,6 +32,9 @@ from saddleback.sampling.executors.task_book import Ledger, Lot, Outcome, Progre
 
 LOT_SECONDS, LARGEST_LOT = 0.5, 256
 LOOK = 2.0  # seconds of silence after which the cluster is looked at
+
+Order = tuple[bytes, list[Any]]
+"""Which function a lot is for: its token, and in a list, since Ray would fetch it for every lot otherwise, a reference to it."""
 
 Away = dict[Any, tuple[Lot, Any]]
 """By Ray's reference to what is to come: the lot, and the actor that has it, if any; an actor that starts has no lot."""
@@ -79,7 +82,7 @@ class Ray(Closing):
         ledger = Ledger(function, tasks, self._progress, self._retries)
         ray, workers = self._connect(), self.workers
         shipment = ship(function, self._factory)
-        order = Order(shipment.token, [ray.put((shipment.packed, sys.path))])
+        order = shipment.token, [ray.put((shipment.packed, sys.path))]
         self._false_starts, away = 0, Away()
         try:
             self._call_roll(away)
@@ -174,16 +177,6 @@ class Ray(Closing):
 # ---- the other side ----------------------------------------------------------------------------------------------------
 
 
-class Order(NamedTuple):
-    """Which function a lot is for: its token, and a reference to it and to where its process finds modules.
-
-    The reference is in a list because Ray would fetch it for every lot otherwise.
-    """
-
-    token: bytes
-    reference: list[Any]
-
-
 class Desk:
     """The simulator, the last function, and, where there is a timeout, a child process that can be ended."""
 
@@ -200,11 +193,12 @@ class Desk:
 
     def work(self, order: Order, lot: Lot) -> bytes:
         """The outcomes of a lot, packed: Ray's own arrays would be read-only and fill its store."""
-        if order.token != self._token:
-            packed, paths = importlib.import_module("ray").get(order.reference[0])
+        token, (reference,) = order
+        if token != self._token:
+            packed, paths = importlib.import_module("ray").get(reference)
             sys.path.extend(path for path in paths if path not in sys.path)
             self._load(packed)
-            self._token = order.token
+            self._token = token
         function, call = self._function, None if self._child is None else self._guarded
         assert function is not None
         return dumps_outcomes(carry_out(function, lot, call))
@@ -223,14 +217,12 @@ class Desk:
         return result
 
 
-_desks: dict[float | None, Desk] = {}
+_desk = functools.cache(Desk)
 
 
 def at_a_desk(order: Order, lot: Lot, timeout: float | None) -> bytes:
     """The same without an actor."""
-    if timeout not in _desks:
-        _desks[timeout] = Desk(None, timeout)
-    return _desks[timeout].work(order, lot)
+    return _desk(None, timeout).work(order, lot)
 
 
 @functools.cache

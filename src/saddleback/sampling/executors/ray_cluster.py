@@ -156,9 +156,8 @@ class Hosts:
         self.num_restarts = 0
         self._connection = Connection("buffer", address, len(makes))
         self._ray = self._connection.ray
-        self._actors, self._placed = list[Any](), dict[int, Any]()
-        for i in range(len(makes)):
-            self._actors.append(self._start(i))
+        self._placed: dict[int, Any] = {}
+        self._actors = [self._start(i) for i in range(len(makes))]
 
     def call(self, method: str, arguments: Mapping[int, Sequence[Any]]) -> list[Any]:
         """What the objects answer to ``method(*arguments[i])``, in the order of ``arguments``, all at the same time."""
@@ -207,10 +206,8 @@ class Hosts:
     def _await_place(self, i: int) -> None:
         ready, _ = self._ray.wait([self._placed[i]], timeout=self._patience)
         if not ready:
-            problem = (
-                self._connection.homeless(self._options[i])
-                or "the nodes that could take it have no room or do not answer"
-            )
+            busy = "the nodes that could take it have no room or do not answer"
+            problem = self._connection.homeless(self._options[i]) or busy
             raise SaddlebackError(f"actor {i} found no place in the cluster within {self._patience:g} s: {problem}.")
 
     def _start(self, i: int) -> Any:
