@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from saddleback.designs.design import Design
 from saddleback.errors import InputError, require
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.spaces import Array, Features, States
+from saddleback.problem.spaces import Array, States
 from saddleback.sampling.batches import COMPILED_PRODUCTS
 from saddleback.sampling.blocks import Closing
 from saddleback.sampling.buffer import ROUNDING, Buffer, Value
@@ -144,7 +144,11 @@ def streamed_buffer(
 
     A store that is given as a folder is opened for reading, and every shard compared with its SHA-256 first.
     """
-    reader = Reader(_folder(store, stream), problem.features, design.size, stream, not isinstance(store, SampleStore))
+    opened = isinstance(store, SampleStore)
+    if isinstance(store, SampleStore):
+        next(store.rows(stream), None)  # the first block comes after a flush
+        store = store.folder
+    reader = Reader(store, problem.features, design.size, stream, hashes=not opened)
     contents = reader.describe()
     plan = plan_for(problem, design, contents.held[None], stream, num_batches, memory, num_lots)
     reader.begin(plan)
@@ -194,13 +198,6 @@ def ray_buffer(
     return buffer
 
 
-def _folder(store: SampleStore | str | os.PathLike[str], stream: int) -> str | os.PathLike[str]:
-    if not isinstance(store, SampleStore):
-        return store
-    next(store.rows(stream), None)  # the first block comes after a flush
-    return store.folder
-
-
 def _shared(hosts: Hosts, plan: Plan, held: NDArray[np.int64]) -> Asking:
     """Every lot to the least laden of the actors that hold all of it."""
     n, load, own = held.max(axis=0), np.zeros(len(held)), [list[int]() for _ in held]
@@ -221,13 +218,7 @@ def _shared(hosts: Hosts, plan: Plan, held: NDArray[np.int64]) -> Asking:
 
 
 def plan_for(
-    problem: CMDP,
-    design: Design,
-    held: NDArray[np.int64],
-    stream: int,
-    num_batches: int,
-    memory: int,
-    num_lots: int,
+    problem: CMDP, design: Design, held: NDArray[np.int64], stream: int, num_batches: int, memory: int, num_lots: int
 ) -> Plan:
     """Lots and windows for samples ``held`` ``(readers, c)``; a pair is read by one who has all there are of it."""
     n, T = held.max(axis=0), num_batches
@@ -242,17 +233,13 @@ def plan_for(
     holders = (held == n).T
     new = (np.diff(lot_of) > 0) | np.any(holders[1:] != holders[:-1], axis=1)
     edges = [0, *(np.flatnonzero(new) + 1).tolist(), design.size]
-    row, total = _row_entries(problem.features), int((n // T).sum()) * T
-    compiled = 2 * total * row >= COMPILED_PRODUCTS and not (problem.features is None or problem.features.direct)
-    window = max(1, memory // (2 * num_lots * 8 * row))
-    return Plan(stream, n // T, T, tuple(pairwise(edges)), window, compiled)
-
-
-def _row_entries(features: Features | None) -> int:
-    """Numbers that φ takes at one state."""
+    features, total = problem.features, int((n // T).sum()) * T
     if features is None:
         raise InputError("features", "must be given for a streamed buffer", None, "give the problem features")
-    return features.dim if features.direct else features.num_actions * features.dim
+    row = features.dim * (1 if features.direct else features.num_actions)  # numbers that φ takes at one state
+    compiled = 2 * total * row >= COMPILED_PRODUCTS and not features.direct
+    window = max(1, memory // (2 * num_lots * 8 * row))
+    return Plan(stream, n // T, T, tuple(pairwise(edges)), window, compiled)
 
 
 def _buffer(problem: CMDP, design: Design, plan: Plan, contents: Contents, asking: Asking) -> StreamedBuffer:

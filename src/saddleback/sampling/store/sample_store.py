@@ -33,19 +33,11 @@ from saddleback.files.lock import LOCK, Lock
 from saddleback.problem.spaces import Array, States
 from saddleback.sampling.blocks import Block, Closing
 from saddleback.sampling.collect import Samples, SignalMoments
+from saddleback.sampling.store import recovery
 from saddleback.sampling.store.block_index import BlockIndex, Table, block_of
 from saddleback.sampling.store.layout import Layout, Rows
 from saddleback.sampling.store.manifest import HEADER, Fields, begin, plain, read_header, require_same
-from saddleback.sampling.store.recovery import (
-    Inspection,
-    Recovery,
-    Report,
-    inspect,
-    next_number,
-    recover,
-    refuse,
-    verify,
-)
+from saddleback.sampling.store.recovery import Inspection, Recovery, Report
 from saddleback.sampling.store.shards import MEND, ShardReader, ShardWriter
 from saddleback.simulators.generative_model import Draw
 
@@ -58,13 +50,14 @@ _NOTHING = Inspection([], False, [], [])
 class SampleStore(Closing):
     """Made by :meth:`create`, :meth:`open` or :meth:`resume`; as a context manager it is closed at the end.
 
-    Attributes: ``folder``; ``layout``; ``fingerprint``; ``recovery``, what opening swept up.
+    Attributes: ``folder``; ``layout``; ``fingerprint``; ``recovery``, what opening swept up; ``index`` and ``shards``, which
+    blocks there are and their rows.
     """
 
     def __init__(self, folder: Path, layout: Layout, fingerprint: Fields, index: BlockIndex, disk: Disk):
         self.folder, self.layout, self.fingerprint = folder, layout, fingerprint
         self.recovery = Recovery(False, [], 0)
-        self._index, self._disk, self._reader = index, disk, ShardReader(disk, folder, layout)
+        self.index, self._disk, self.shards = index, disk, ShardReader(disk, folder, layout)
         self._writer: ShardWriter | None = None
         self._closed = False
 
@@ -105,16 +98,17 @@ class SampleStore(Closing):
         with disk_faults_named(path, f"{MEND}; or read it with writable=False"):
             lock = Lock(path / LOCK) if writable else None
             try:
-                found = inspect(disk, path, layout, contents=hashes)
+                found = recovery.inspect(disk, path, layout, contents=hashes)
                 if not (writable and drop_damaged):
-                    refuse(path, found.damage)
+                    recovery.refuse(path, found.damage)
                 store = cls(path, layout, stored, BlockIndex(found.sound), disk)
                 if lock is not None:
                     if found == _NOTHING:  # an empty manifest is empty on the disk too, but is its name there?
                         disk.sync_folder(path)
                     else:
-                        store.recovery = recover(disk, path, found)
-                    store._writer = ShardWriter(disk, path, layout, lock, next_number(found.sound), shard_bytes)
+                        store.recovery = recovery.recover(disk, path, found)
+                    number = recovery.next_number(found.sound)
+                    store._writer = ShardWriter(disk, path, layout, lock, number, shard_bytes)
             except BaseException:
                 if lock is not None:
                     lock.release()
@@ -136,7 +130,7 @@ class SampleStore(Closing):
     def close(self) -> None:
         """Flush, unless the store has stopped, and let the next writer in."""
         self._closed = True
-        self._reader.forget()
+        self.shards.forget()
         if self._writer is not None:
             self._writer.close()
 
@@ -150,7 +144,7 @@ class SampleStore(Closing):
     def held(self, stream: int, num_pairs: int) -> NDArray[np.int64]:
         """Samples of each pair, those not yet flushed included, ``(num_pairs,)``."""
         self._check()
-        return self._index.held(stream, num_pairs)
+        return self.index.held(stream, num_pairs)
 
     def blocks(self, stream: int | None = None) -> list[Block]:
         """The blocks of a stream or of all, those not yet flushed included, in the order of their keys."""
@@ -159,7 +153,7 @@ class SampleStore(Closing):
     def missing(self, blocks: Sequence[Block]) -> list[Block]:
         """Those of the blocks that have yet to be drawn, in the order given."""
         self._check()
-        return self._index.missing(blocks)
+        return self.index.missing(blocks)
 
     # ---- writing ---------------------------------------------------------------------------------------------------
 
@@ -170,7 +164,7 @@ class SampleStore(Closing):
     def take(self, block: Block, rows: Rows) -> None:
         """The same for rows that a store of the same layout holds already."""
         writer = self._writing()
-        self._index.insert(block, len(rows), *writer.place)
+        self.index.insert(block, len(rows), *writer.place)
         writer.add(block, rows)
 
     def flush(self) -> None:
@@ -200,7 +194,7 @@ class SampleStore(Closing):
         """Refuse the first of these blocks, which both stores hold, that is not the same in both."""
         rule, remedy = f"must be the same in {self.folder} and {other.folder}", "find out which simulator drew them"
         for block, rows in other.rows() if blocks else ():
-            if block in blocks and self._rows_of(self._index.record(block)).tobytes() != rows.tobytes():
+            if block in blocks and self._rows_of(self.index.record(block)).tobytes() != rows.tobytes():
                 raise InputError(block.name, rule, "other samples", remedy)
 
     # ---- reading ---------------------------------------------------------------------------------------------------
@@ -226,7 +220,7 @@ class SampleStore(Closing):
         for pair in np.flatnonzero(n == 0)[:1]:
             rule = f"must have samples of each of the {num_pairs} pairs"
             raise InputError(str(self.folder), rule, f"none of pair {pair}", "draw the missing blocks first")
-        self._index.require_no_gaps(stream, self.folder)
+        self.index.require_no_gaps(stream, self.folder)
         finite, m = self.layout.num_states is not None, self.layout.num_signals
         sequences: list[States] = [
             np.empty(k if finite else (k, self.layout.dim), np.int64 if finite else float) for k in n
@@ -246,7 +240,7 @@ class SampleStore(Closing):
                     found, remedy = f"an overflow in {block.name}", "draw them in units of ordinary size"
                     raise InputError(str(self.folder), rule, found, remedy) from None
         means, variances = moments.means_and_variances(n)
-        return Samples(sequences, means, variances, self._index.num_blocks(stream, num_pairs))
+        return Samples(sequences, means, variances, self.index.num_blocks(stream, num_pairs))
 
     def content_hash(self) -> str:
         """SHA-256 of all blocks in the order of their keys: of key, and name, type, shape and bytes of each field.
@@ -266,16 +260,16 @@ class SampleStore(Closing):
         """Read all of the store again and say what is damaged or missing; nothing is raised for it."""
         if self._writer is not None:
             self.flush()
-        return verify(self._disk, self.folder, self.layout)
+        return recovery.verify(self._disk, self.folder, self.layout)
 
     # ---- inside ----------------------------------------------------------------------------------------------------
 
     def _blocks(self, stream: int | None = None) -> Table:
         self._check()
-        return self._index.table(stream)
+        return self.index.table(stream)
 
     def _rows_of(self, record: Any) -> Rows:
-        return self._reader.rows(int(record["shard"]), int(record["start"]), int(record["rows"]))
+        return self.shards.rows(int(record["shard"]), int(record["start"]), int(record["rows"]))
 
     def _check(self) -> None:
         require(not self._closed, "store", "must be open", f"the closed one of {self.folder}", "open it again")
@@ -293,4 +287,4 @@ class SampleStore(Closing):
 def verify_store(folder: str | os.PathLike[str]) -> Report:
     """What is damaged or missing in a store that may be too damaged to be opened."""
     path = Path(os.path.abspath(folder))
-    return verify(Disk(), path, read_header(path)[0])
+    return recovery.verify(Disk(), path, read_header(path)[0])

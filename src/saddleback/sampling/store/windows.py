@@ -14,22 +14,17 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.errors import require
-from saddleback.files.disk import Disk, disk_faults_named
 from saddleback.problem.spaces import Array, Features, States
 from saddleback.sampling.batches import Parts
 from saddleback.sampling.collect import SignalMoments
-from saddleback.sampling.store.block_index import BlockIndex
 from saddleback.sampling.store.layout import Layout
-from saddleback.sampling.store.manifest import read_header
-from saddleback.sampling.store.recovery import inspect, refuse
-from saddleback.sampling.store.shards import ShardReader
+from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.sampling.value_functions import Parametric, PolicyValue, Support
 
 Kind = Literal["expect", "average", "moments", "signals"]
@@ -69,7 +64,7 @@ Answer = tuple[Array, ...]
 class _Window(NamedTuple):
     """Some samples of a lot: ``num`` batches or a piece of one, batch after batch, ``parts.sizes`` samples a pair."""
 
-    key: tuple[str, int, int]
+    key: tuple[str | int, ...]
     support: Support
     parts: Parts
     num: int
@@ -77,6 +72,8 @@ class _Window(NamedTuple):
 
 class Reader:
     """Opens a store for reading and answers questions about whole lots; ``hashes`` checks every shard first."""
+
+    _plan: Plan
 
     def __init__(
         self,
@@ -86,24 +83,19 @@ class Reader:
         stream: int,
         hashes: bool = False,
     ):
-        path, disk = Path(os.path.abspath(folder)), Disk()
-        self.layout, _ = read_header(path)
+        store = SampleStore.open(folder, writable=False, hashes=hashes)
         rule, remedy = "must hold points of R^k to be streamed", "use counted_buffer, which reads it once"
-        require(self.layout.num_states is None, str(path), rule, self.layout, remedy)
-        with disk_faults_named(path, "check the disk and the permissions"):
-            found = inspect(disk, path, self.layout, contents=hashes)
-        refuse(path, found.damage)
-        index = BlockIndex(found.sound)
-        index.require_no_gaps(stream, path)
+        require(store.layout.num_states is None, str(store.folder), rule, store.layout, remedy)
+        index, self.layout = store.index, store.layout
+        index.require_no_gaps(stream, store.folder)
         self._contents = Contents(index.held(stream, num_pairs), self.layout)
-        self._features, self._shards = features, ShardReader(disk, path, self.layout)
+        self._features, self._shards = features, store.shards
         self._table = index.table(stream).copy()
         num_blocks = index.num_blocks(stream, num_pairs)
         self._first = np.concatenate([[0], np.cumsum(num_blocks)])  # each pair's first block in the table
         self._ends = np.concatenate([[0], np.cumsum(self._table["size"])])  # samples before each block
         self._windows: dict[int, _Window] = {}
         self._policy: Any = None
-        self._plan: Plan | None = None
 
     def describe(self) -> Contents:
         """What there is to ask about."""
@@ -123,40 +115,27 @@ class Reader:
         return [self._signals(lot, ask) if ask.kind == "signals" else self._means(lot, ask) for lot in lots]
 
     def _means(self, lot: int, ask: Ask) -> Answer:
-        assert self._plan is not None and ask.value is not None
         first, last = self._plan.lots[lot]
         M, T = self._plan.sizes[first:last], self._plan.num_batches
         if ask.kind != "expect":  # all batches as one
             M, T = M * T, 1
-        if M.sum() <= self._plan.window:
-            window, t = self._batches(lot, ask, M, T)
+        if M.sum() <= self._plan.window:  # the window of whole batches that holds batch t, and its place there
+            each = max(1, min(T, self._plan.window // int(M.sum())))
+            t = ask.t % each
+            start = ask.t - t
+            window = self._window(lot, ("batches" + ask.kind[:1], start), M * start, M, min(each, T - start))
             return _of_window(window, t, ask)
         num = math.ceil(M.sum() / self._plan.window)
         totals: list[Array] = []
-        for j in range(num):
-            window, some = self._piece(lot, ask, M, j, num)
-            found = _of_window(window, 0, ask)
-            totals = _added(totals, found, some, window.parts.sizes, len(M))
+        for j in range(num):  # piece j of batch t, and the pairs that have samples in it
+            low, high = M * j // num, M * (j + 1) // num
+            window = self._window(lot, ("piece" + ask.kind[:1], ask.t, j), M * ask.t + low, high - low, 1)
+            totals = _added(totals, _of_window(window, 0, ask), high > low, window.parts.sizes)
         return tuple(x / _column(M, x) for x in totals[:2]) + tuple(totals[2:])
 
-    def _batches(self, lot: int, ask: Ask, M: NDArray[np.int64], T: int) -> tuple[_Window, int]:
-        """The window of whole batches that holds batch t, and its place there."""
-        assert self._plan is not None
-        each = max(1, min(T, self._plan.window // int(M.sum())))
-        start = ask.t - ask.t % each
-        num = min(each, T - start)
-        return self._window(lot, ("batches" + ask.kind[:1], start, num), M * start, M, num), ask.t - start
-
-    def _piece(self, lot: int, ask: Ask, M: NDArray[np.int64], j: int, num: int) -> tuple[_Window, NDArray[np.int64]]:
-        """Piece j of ``num`` of batch t, and the pairs that have samples in it."""
-        low, high = M * j // num, M * (j + 1) // num
-        key = ("piece" + ask.kind[:1], ask.t, j)
-        return self._window(lot, key, M * ask.t + low, high - low, 1), np.flatnonzero(high > low)
-
     def _window(
-        self, lot: int, key: tuple[str, int, int], starts: NDArray[np.int64], sizes: NDArray[np.int64], num: int
+        self, lot: int, key: tuple[str | int, ...], starts: NDArray[np.int64], sizes: NDArray[np.int64], num: int
     ) -> _Window:
-        assert self._plan is not None
         if lot in self._windows and self._windows[lot].key == key:
             return self._windows[lot]
         self._windows.pop(lot, None)  # before the next one is made: one at a time in memory
@@ -185,7 +164,7 @@ class Reader:
 
     def _signals(self, lot: int, ask: Ask) -> Answer:
         """Σ and Σ² of the observed signals around ``base``, block after block."""
-        assert self._plan is not None and ask.base is not None
+        assert ask.base is not None
         first, last = self._plan.lots[lot]
         moments = SignalMoments.none(last - first, ask.base)
         for x in range(first, last):
@@ -207,14 +186,12 @@ def _of_window(window: _Window, t: int, ask: Ask) -> Answer:
     return window.parts.means(V), window.parts.means(V**2), V.min(axis=0)[None], V.max(axis=0)[None]
 
 
-def _added(
-    totals: list[Array], found: Answer, pairs: NDArray[np.int64], sizes: NDArray[np.int64], num_pairs: int
-) -> list[Array]:
-    """Sums so far, with those of one more piece."""
+def _added(totals: list[Array], found: Answer, some: NDArray[np.bool_], sizes: NDArray[np.int64]) -> list[Array]:
+    """Sums so far, with those of one more piece, which has samples of ``some`` pairs."""
     if not totals:
-        totals = [np.zeros((num_pairs, *x.shape[1:])) for x in found[:2]] + list(found[2:])
+        totals = [np.zeros((len(some), *x.shape[1:])) for x in found[:2]] + list(found[2:])
     for total, means in zip(totals, found[:2], strict=False):
-        total[pairs] += means * _column(sizes, means)
+        total[some] += means * _column(sizes, means)
     if len(found) > 2:
         totals[2:] = [np.minimum(totals[2], found[2]), np.maximum(totals[3], found[3])]
     return totals
