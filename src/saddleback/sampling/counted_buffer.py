@@ -53,14 +53,12 @@ class CountedBuffer(Counted):
     signal_variances: Array | None = None
     num_blocks: NDArray[np.int64] | None = None
     num_batches: int = field(init=False)
-    _whole: bool = field(init=False)
-    _values: Support = field(init=False)
-    _model: scipy.sparse.csr_array | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.num_batches = self.batches.num_batches
         self._whole = _pays_whole(len(self.support), int(self.batch_sizes.sum()))
         self._values = Support(self.support, self.features, self.compiled)
+        self._model: scipy.sparse.csr_array | None = None
 
     @property
     def index(self) -> NDArray[Any]:

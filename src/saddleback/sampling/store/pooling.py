@@ -20,7 +20,6 @@ from typing import Any
 
 from saddleback.errors import InputError, require
 from saddleback.sampling.blocks import Block
-from saddleback.sampling.store.manifest import require_same
 from saddleback.sampling.store.sample_store import SampleStore
 
 PARTS = "parts"
@@ -32,9 +31,7 @@ def pool(sources: Sequence[SampleStore], folder: str | os.PathLike[str]) -> Samp
     require(len(sources) > 0, "sources", "must hold at least one store", "none", "name a folder of samples")
     first = sources[0]
     for other in sources[1:]:
-        rule = f"must have the layout of {first.folder}, {first.layout}"
-        require(other.layout == first.layout, str(other.folder), rule, other.layout, "draw it again with that layout")
-        require_same(first.folder, first.fingerprint, other.fingerprint, {"seed", PARTS})
+        first.require_like(other, {"seed", PARTS})
     groups: dict[tuple[int, ...], list[SampleStore]] = defaultdict(list)
     for store in sources:
         groups[seeds_of(store)].append(store)
@@ -42,25 +39,25 @@ def pool(sources: Sequence[SampleStore], folder: str | os.PathLike[str]) -> Samp
     for seed, following in itertools.pairwise(seeds):
         rule = "must be in one of the parts only, unless two parts have the same seeds"
         require(seed != following, f"seed {seed}", rule, "in several", "leave one of them out")
-    one = len(groups) == 1
-    fingerprint: dict[str, Any] = {name: x for name, x in first.fingerprint.items() if name != PARTS}
-    if one:
-        for store in sources[1:]:  # pools of the same seeds are the same only if their parts are
-            require_same(first.folder, first.fingerprint, store.fingerprint)
-        fingerprint = first.fingerprint
-    else:
-        fingerprint |= {"seed": seeds, PARTS: _contents(groups)}
-    held = _held(sources) if one else {}
+    one, fingerprint = len(groups) == 1, first.fingerprint
+    for store in sources[1:] if one else ():  # pools of the same seeds are the same only if their parts are
+        first.require_like(store)
+    if not one:
+        fingerprint = {**fingerprint, "seed": seeds, PARTS: _contents(groups)}
+    numbered = _numbered(groups)
     pooled = SampleStore.resume(folder, fingerprint, first.layout)
     try:
-        if one:
-            for block in pooled.blocks():
-                rule = "must be a new folder, or one with nothing but samples of the parts"
-                require(block[:3] in held, str(folder), rule, block.name, "choose a new folder")
-            for store in sources:
-                pooled.merge(store)
-        else:
-            _complete(pooled, groups)
+        keys, rule = {block[:3] for block in numbered.values()}, "must be new, or hold nothing but samples of the parts"
+        for block in pooled.blocks():
+            require(block[:3] in keys, str(folder), rule, block.name, "choose a new folder")
+        missing = set(pooled.missing(list(numbered.values())))
+        for store in sources:
+            if one:
+                pooled.require_same_rows(store, set(store.blocks()) - missing)
+            for block, rows in store.rows():
+                target = numbered.get((store, block))
+                if target in missing:
+                    pooled.take(target, rows.copy())
         pooled.flush()
     except BaseException:
         pooled.close()
@@ -78,16 +75,6 @@ def seeds_of(store: SampleStore) -> tuple[int, ...]:
     return tuple(listed)
 
 
-def _complete(pooled: SampleStore, groups: dict[tuple[int, ...], list[SampleStore]]) -> None:
-    numbered = _numbered(groups)
-    missing = set(pooled.missing(list(numbered.values())))
-    for store in {source: None for source, _ in numbered}:
-        for block, rows in store.rows():
-            target = numbered.get((store, block))
-            if target is not None and target in missing:
-                pooled.take(target, rows.copy())
-
-
 def _contents(groups: dict[tuple[int, ...], list[SampleStore]]) -> list[dict[str, Any]]:
     """What the parts of each seed hold, by content hash."""
     return [
@@ -97,7 +84,7 @@ def _contents(groups: dict[tuple[int, ...], list[SampleStore]]) -> list[dict[str
 
 
 def _numbered(groups: dict[tuple[int, ...], list[SampleStore]]) -> dict[tuple[SampleStore, Block], Block]:
-    """Every block once, where it comes from, and as it is in the pool."""
+    """Every block once, where it comes from, and as it is in the pool: with a new number where seeds are mixed."""
     used: dict[tuple[int, int], int] = defaultdict(int)
     found = {}
     for seeds in sorted(groups):
@@ -107,7 +94,8 @@ def _numbered(groups: dict[tuple[int, ...], list[SampleStore]]) -> dict[tuple[Sa
                 if other is not store:
                     other.require_same_rows(store, {b for b in store.blocks() if held[b[:3]][1] is other})
         for block, store in sorted(held.values(), key=lambda found: found[0]):
-            found[store, block] = block._replace(block=used[block.stream, block.pair])
+            new = block._replace(block=used[block.stream, block.pair])
+            found[store, block] = block if len(groups) == 1 else new
             used[block.stream, block.pair] += 1
     return found
 

@@ -177,9 +177,7 @@ class SampleStore(Closing):
         The fingerprints must agree but for the fields named in ``may_differ``. Blocks that both hold must be the same; if
         one is not, nothing is taken.
         """
-        rule = f"must have the layout of {self.folder}, {self.layout}"
-        require(other.layout == self.layout, "other", rule, other.layout, "draw it again with that layout")
-        require_same(self.folder, self.fingerprint, other.fingerprint, may_differ)
+        self.require_like(other, may_differ)
         self.flush()
         blocks = other.blocks()
         new = set(self.missing(blocks))
@@ -189,6 +187,12 @@ class SampleStore(Closing):
                 self.take(block, rows.copy())
         self.flush()
         return len(new)
+
+    def require_like(self, other: SampleStore, may_differ: Collection[str] = ()) -> None:
+        """Refuse a store with another layout, or another fingerprint but for the fields ``may_differ``."""
+        rule = f"must have the layout of {self.folder}, {self.layout}"
+        require(other.layout == self.layout, str(other.folder), rule, other.layout, "draw it again with that layout")
+        require_same(self.folder, self.fingerprint, other.fingerprint, may_differ)
 
     def require_same_rows(self, other: SampleStore, blocks: Collection[Block]) -> None:
         """Refuse the first of these blocks, which both stores hold, that is not the same in both."""
