@@ -1,9 +1,7 @@
-"""§3, a buffer in memory: every sample, or how often each next state came up.
+"""§3, a buffer in memory: every sample, or how often each next state came up (:mod:`saddleback.sampling.batches`).
 
-The value function V may be an array over ``support``, the distinct next states in the buffer (``(n,)`` or ``(n, k)``), too.
-How the batches are held is :mod:`saddleback.sampling.batches`. Small buffers are read by numpy, large ones by compiled code
-with the same result up to rounding. Besides means there is P̂ itself, :meth:`CountedBuffer.empirical_model`, for whoever
-solves the estimated problem.
+V may be an array over ``support`` too, ``(n,)`` or ``(n, k)``. Small buffers are read by numpy, large ones by compiled code
+with the same result up to rounding.
 """
 
 from __future__ import annotations

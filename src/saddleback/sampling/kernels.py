@@ -4,12 +4,10 @@
     fused_maximum             V(s) = max_a ⟨φ(s,a), θ⟩ at every state of φ (n, A, d): Q is never written to memory
     gathered_maximum_means    (P̂_t V)(x), with V evaluated at the samples of one batch alone
 
-In ``gather_means`` four sums run side by side, since one alone would wait for each addition to end. Positions are unsigned,
-so that no test for negative ones is made, and are not checked: whoever calls knows that they lie in V. A maximum with one θ
-is a loop over the rows of φ at the speed of memory. Several are matrix products of a few hundred rows at a time, small
-enough to stay in the cache and below the 2¹⁸ multiplications at which OpenBLAS starts threads.
-
-Sums are taken in another order than numpy's; either is within M·2⁻⁵³ · mean|V|, or d·2⁻⁵³ · Σ_j|φ_j θ_j|, of the exact one.
+In ``gather_means`` four sums run side by side, since one alone would wait for each addition to end. Positions are unsigned
+and not checked: whoever calls knows that they lie in V. A maximum with one θ is a loop over the rows of φ at the speed of
+memory; several are matrix products small enough for the cache and below the 2¹⁸ multiplications at which OpenBLAS starts
+threads. Sums are within M·2⁻⁵³ · mean|V|, or d·2⁻⁵³ · Σ_j|φ_j θ_j|, of the exact ones, as numpy's are.
 """
 
 from __future__ import annotations

@@ -2,15 +2,11 @@
 
     expect(t, V) = P̂_t V,   average(V) = P̂ V,      V a MaxDifference, SoftDifference or PolicyValue: a few numbers
 
-Every call is one pass over the samples of a batch, or over all, in bounded memory (:mod:`saddleback.sampling.store.windows`): here,
-from one folder, or by actors that each read their own (:mod:`saddleback.sampling.executors.ray_cluster`), with the same bits at one
-BLAS thread. The pairs are divided into lots, whose bounds follow from the counts; answers are put together in their order.
-
-``at_support(V)`` is V at the samples, wherever they are, of which means, means of squares and limits can be had. An array over
-the distinct next states is refused: none are held.
-
-Finite states need no second reading: their counts, |C| × S for each batch, are all there is to know, and a buffer in
-memory holds them (:func:`saddleback.solving.prepare_from_store.counted_buffer`).
+Every call is one pass over the samples of a batch, or over all, in bounded memory (:mod:`saddleback.sampling.store.windows`):
+here, from one folder, or by actors that each read their own (:mod:`saddleback.sampling.executors.ray_cluster`), with the same
+bits at one BLAS thread. The pairs are divided into lots, whose bounds follow from the counts; answers are put together in
+their order. ``at_support(V)`` is V at the samples, of which means, means of squares and limits can be had. Finite states need
+no second reading: their counts are all there is to know (:func:`saddleback.solving.prepare_from_store.counted_buffer`).
 """
 
 from __future__ import annotations

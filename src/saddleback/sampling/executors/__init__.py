@@ -23,7 +23,7 @@ from saddleback.sampling.executors.durable import Durable
 from saddleback.sampling.executors.joblib import Joblib
 from saddleback.sampling.executors.ray import Ray
 from saddleback.sampling.executors.serial import Serial
-from saddleback.sampling.executors.watched import Failures, Replayed, ShowProgress, Watched
+from saddleback.sampling.executors.watched import Replayed, ShowProgress, Watched
 from saddleback.sampling.fingerprint import UnrepeatableError, fingerprint_of
 from saddleback.simulators.generative_model import GenerativeModel
 
@@ -65,10 +65,10 @@ def open_executor(
     fields:                 what the samples in ``folder`` depend on besides problem and simulator.
     counts:                 keep them as counts where states are finite.
     """
-    failures = Failures()
+    watched = None if progress is None else Watched(progress)
     drawing: Executor = InOrder()
     if (workers, name, timeout) != (1, None, None):
-        drawing = make(name, workers, timeout=timeout, progress=failures)
+        drawing = make(name, workers, timeout=timeout, progress=watched and watched.note_failures)
     kept, finding = None, None
     try:
         fingerprint = fingerprint_of(problem, simulator)
@@ -79,8 +79,8 @@ def open_executor(
             raise
         finding = str(error)
     inner = kept or drawing
-    if progress is not None:
-        inner = Watched(inner, progress, failures)
+    if watched is not None:
+        watched.inner, inner = inner, watched
     with closing(Replayed(inner, kept, finding)) as executor:
         yield executor
 

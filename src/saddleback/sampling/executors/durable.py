@@ -3,12 +3,10 @@
     samples-SEED/            blocks of every stream drawn with that seed         (:mod:`saddleback.sampling.store.sample_store`)
     tapes-SEED-POLICY/       rollouts of one mixture                            (:mod:`saddleback.sampling.trajectories`)
 
-A run is a function of its request and its samples. So a run that was killed is simply run again with the same folder: every
-block that was acknowledged is found, the others are drawn from their keys, and the result is the same, bit for bit. Blocks
-are acknowledged at least every second, at the end of every list of tasks, and before a fault of the simulator is raised.
-
-A task that wants fewer samples than the stored block holds gets the first of them; one that wants more, because an earlier
-version planned otherwise, gets them and the rest from a stream of its own. Samples that are drawn now and solved
+A run is a function of its request and its samples. So a run that was killed is simply run again with the same folder, to the
+same result, bit for bit. Blocks are acknowledged at least every second, at the end of every list of tasks, and before a fault
+of the simulator is raised. A task that wants fewer samples than the stored block holds gets the first of them; one that wants
+more, because an earlier version planned otherwise, gets them and the rest from a stream of its own. Samples that are solved
 from later (:mod:`saddleback.solving.prepare_from_store`) may be kept as ``counts`` where the states are finitely many.
 """
 

@@ -7,15 +7,11 @@ and does not say whose task it was. Here the parent holds one connection to each
     the function goes to each worker once;
     tasks go out in lots of about 0.1 s, so that small ones do not wait for the parent, and the last lots are small.
 
-:class:`Worker` is the parent's end of a conversation, :func:`serve` runs in the process. A worker first says that it is
-there, then reads messages: a function, which it keeps and acknowledges, or a lot of tasks. It answers after every task, or,
-where they are quick, every 20 ms. It is a new interpreter, not a fork of the parent, and does not import its main script
-again: so notebooks, scripts without a main guard and programs with threads are all right. It looks for modules where the
-parent does, and leads a session of its own: an interrupt from the keyboard reaches the parent only, and what a simulator has
-started ends with it.
-
-Workers live until :meth:`Joblib.close`, the end of a ``with`` block or the end of the program, and serve one run after the
-other. A run that is interrupted or abandoned ends them, by process id, with all they have started.
+A worker (:func:`serve`; :class:`Worker` is the parent's end) reads functions, which it keeps, and lots of tasks, which it
+answers task by task, or, where they are quick, every 20 ms. It is a new interpreter that neither forks the parent nor imports
+its main script again, so notebooks, scripts without a main guard and programs with threads are all right. It leads a session
+of its own: an interrupt from the keyboard reaches the parent only, and what a simulator has started ends with it. Workers
+serve one run after the other until :meth:`Joblib.close`; a run that is interrupted or abandoned ends them.
 """
 
 from __future__ import annotations

@@ -1,17 +1,14 @@
 """Tasks on a Ray cluster (an extra): plain Ray tasks for light simulators, actors that stay warm for heavy ones.
 
 With ``factory`` every worker is an actor that makes its simulator once and keeps it; without, workers are whatever processes
-Ray lends, and each keeps the last function it was given. A function is put into the object store once; results leave it at
-once, since it is no place for a buffer. Lots of about 0.5 s hide Ray's own cost.
+Ray lends, and each keeps the last function it was given at its :class:`Desk`. A function is put into the object store once;
+results leave it at once, since it is no place for a buffer. Lots of about 0.5 s hide Ray's own cost.
 
 Ray's retries are off: when a worker or its node dies, what it had is submitted again here, task by task, with the same keys,
 so that the books say how often and the error whose task it was. When ``options`` ask for what no living node has, the run
-waits ``patience`` seconds for one and then says so. With ``timeout`` each task runs in a child process of the
-Ray worker (:class:`saddleback.sampling.executors.joblib.Joblib` with one worker), where it can be ended. Ray gives one thread to tasks
+waits ``patience`` seconds for one and then says so. With ``timeout`` each task runs in a child process of the Ray worker (a
+:class:`~saddleback.sampling.executors.joblib.Joblib` with one worker), where it can be ended. Ray gives one thread to tasks
 that ask for one core, as these do, unless the nodes' environment says otherwise.
-
-The other side is a :class:`Desk`, where a worker keeps what it needs between two lots. An actor has one; plain tasks find one
-in whatever process Ray lends them, if that process has served before.
 """
 
 from __future__ import annotations

@@ -6,13 +6,10 @@ A cluster that was started here, or joined by its address, is let go when the la
 program was connected to before stays. A demand that no living node could meet, however idle, is *homeless*: Ray would keep
 it waiting for such a node to come, without a word. A node that is merely busy is worth waiting for.
 
-:func:`saddleback.sampling.streamed_buffer.ray_buffer` puts the readers of a sample store into actors. One that is lost, with
-its process or its node, is started again: its object is made anew, what all were told before (``prepare``) is told again,
-and the question is asked once more. Answers depend on questions and data alone, so nobody can tell. Ray's own retries are
-off, so that the books (``num_restarts``) say how often it happened, and one that dies at every start is given up with its
-reason. So is one that finds no place: its node, with the only copy of its data, may be gone for good.
-
-Questions and answers are packed here: arrays that Ray unpacks are read-only, and its object store is no place for them.
+An actor that is lost, with its process or its node, is started again: its object is made anew, what all were told before
+(``prepare``) is told again, and the question is asked once more. Answers depend on questions and data alone, so nobody can
+tell. Ray's own retries are off, so that ``num_restarts`` says how often it happened. One that dies at every start, or finds
+no place, is given up with its reason. Questions and answers are packed here: arrays that Ray unpacks are read-only.
 """
 
 from __future__ import annotations

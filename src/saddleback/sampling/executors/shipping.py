@@ -1,12 +1,10 @@
 """What travels between processes: functions, packed once with or without their simulator, and the outcomes of tasks.
 
 Functions and closures of scripts and notebooks travel by value (cloudpickle, by way of joblib). A simulator that cannot
-travel, or is slow to make, is left behind: ``factory()`` makes one in every worker, once, and it serves all functions that
-worker is given. What is unpacked here comes from this program's own processes, never from a file.
-
-Outcomes travel light: states that are whole numbers in as few bytes as they need. A block of 4,096 states of a finite space
-is 32 KB here and often 4 KB on the way, which is most of what a vectorised simulator pays for being somewhere else. The
-arrays that arrive have the type they had, are this process's own and may be written to.
+travel, or is slow to make, is left behind: ``factory()`` makes one in every worker, once. What is unpacked here comes from
+this program's own processes, never from a file. States that are whole numbers travel in as few bytes as they need: a block
+of 4,096 is 32 KB here and often 4 KB on the way, which is most of what a vectorised simulator pays for being somewhere else.
+Arrays that arrive have the type they had and may be written to.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """What became of every task of a run: results handed on, faults kept until the end, deaths counted.
 
-A run never loses what it has: when a task fails, no new one is begun, those under way are finished and handed on, and only
-then the fault is raised (the first in the order of the tasks, if there are several). A task that fails is not tried with
-another seed, since failures may go with outcomes and a second draw would bias the samples. Only when the *process* that
-carried it out has died, of a segmentation fault or for want of memory, the same key is tried again, ``retries`` times.
-
-Errors travel between processes as data (:class:`Fault`), because exceptions with several arguments do not survive pickling;
-the message is the same wherever the task was carried out, and the traceback of the other process is a note below it.
+When a task fails, no new one is begun, those under way are finished and handed on, and only then the fault is raised (the
+first in the order of the tasks). It is not tried with another seed, since failures may go with outcomes and a second draw
+would bias the samples. Only when the *process* that carried it out has died, of a segmentation fault or for want of memory,
+the same key is tried again, ``retries`` times. Errors travel between processes as data (:class:`Fault`), because exceptions
+with several arguments do not survive pickling; the traceback of the other process is a note below the message.
 """
 
 from __future__ import annotations

@@ -38,34 +38,29 @@ class ShowProgress(Protocol):
         ...
 
 
-class Failures:
-    """The ``progress`` of an executor, of which the number of failures of the run under way is kept."""
-
-    def __init__(self) -> None:
-        self.number = 0
-
-    def __call__(self, done_tasks: int, done_samples: int, failures: int) -> None:
-        """What executors call after every task."""
-        self.number = failures
-
-
 class Watched:
-    """Carries out blocks with ``inner`` and counts their samples; ``failures`` is what ``inner`` reports to."""
+    """Carries out blocks with ``inner``, which is told :meth:`note_failures`, and counts their samples."""
 
-    def __init__(self, inner: Executor, progress: ShowProgress, failures: Failures) -> None:
-        self._inner, self._progress, self._failures = inner, progress, failures
+    inner: Executor
+
+    def __init__(self, progress: ShowProgress) -> None:
+        self._progress, self._failures = progress, 0
+
+    def note_failures(self, done_tasks: int, done_samples: int, failures: int) -> None:
+        """What executors call after every task: the failures of the run under way are kept."""
+        self._failures = failures
 
     def run(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
         """Every block with its result."""
         done, total = 0, sum(task.size for task in tasks)
-        for task, result in self._inner.run(function, tasks):
+        for task, result in self.inner.run(function, tasks):
             done += task.size
-            self._progress(_LABELS.get(task.stream, "samples"), done, total, self._failures.number)
+            self._progress(_LABELS.get(task.stream, "samples"), done, total, self._failures)
             yield task, result
 
     def close(self) -> None:
         """Let go of what ``inner`` has started."""
-        self._inner.close()
+        self.inner.close()
 
 
 class Replayed:

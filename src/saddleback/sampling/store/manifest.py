@@ -3,15 +3,12 @@
     store.json        {"format": "saddleback-samples/2", "layout": {…}, "fingerprint": {…}, "check": "…"}
     manifest.jsonl    {"blocks":[[stream,pair,block,size,rows],…],"bytes":…,"check":"…","sha256":"…","shard":7}
 
-The fingerprint is the caller's: all that a sample depends on (simulator, features, discount, seed, state space, coreset,
-versions), compared whenever the store is opened. Samples of another simulator or seed would be continued without complaint
-otherwise, and be a sample of nothing. ``check`` is the SHA-256 of the other fields.
-
-Shard 7 is the file ``000007.npy``: its length, its SHA-256, and its blocks in the order of their rows. A shard that has no
-line does not exist. A line must be, byte for byte, what :func:`to_line` makes of its contents, so that whatever else it may
-be is refused by one comparison. It is written after its shard is on the disk, and nothing is acknowledged before the line
-is. Hence a power cut can only leave the last line torn, and such a line was never acknowledged; a bad line further up is
-damage.
+``check`` is the SHA-256 of the other fields. The fingerprint is the caller's, all that a sample depends on (simulator,
+features, discount, seed, state space, coreset, versions): samples of another simulator or seed would be continued without
+complaint otherwise. Shard 7 is the file ``000007.npy``: its length, its SHA-256, and its blocks in the order of their rows.
+A line must be, byte for byte, what :func:`to_line` makes of its contents, so that whatever else it may be is refused by one
+comparison. It is written after its shard is on the disk, and nothing is acknowledged before the line is. Hence a power cut
+can only leave the last line torn, which was never acknowledged; a bad line further up is damage.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """What is in a store's folder: what can be trusted, what a cut left behind, and what is damaged.
 
 A writer that is cut off leaves at most a torn last line, files that had not yet got their names, and one shard that had its
-name but no line: the next in number. All of it was never acknowledged and is swept away. Anything else is damage: a shard
-that does not match its line, a bad line with others after it, shards without lines (a manifest that lost its end). It is
-refused with its name and what it held. Samples are a function of their keys, so nothing is lost for good: a store without
-the damaged shards is continued like one that was never finished, and ends the same.
+name but no line: the next in number. All of it was never acknowledged and is swept away. Anything else is damage, refused
+with its name and what it held. Samples are a function of their keys, so nothing is lost for good: a store without the
+damaged shards is continued like one that was never finished, and ends the same.
 """
 
 from __future__ import annotations

@@ -1,19 +1,16 @@
 """A folder of samples that survives kill -9 and power cuts: write-once shards, and a manifest that names them.
 
     store.json        what the samples are samples of (:mod:`~saddleback.sampling.store.manifest`)
-    manifest.jsonl    one line a shard (:mod:`~saddleback.sampling.store.manifest`)
+    manifest.jsonl    one line a shard
     000000.npy …      rows of blocks (:mod:`~saddleback.sampling.store.layout`), about 4 MB a file
     lock              held by the one writer (:mod:`~saddleback.files.lock`)
 
 *Acknowledged* means that :meth:`SampleStore.flush` returned, or that opening the store found the block. By then shard, name
 and manifest line are on the disk, each synced before the next is begun; an acknowledged block is never lost and never
-changes. Blocks that were added since the last flush may be lost; they are drawn again from their keys, the same.
-
-A run that is resumed makes the list of blocks that it made before and draws what ``missing`` gives. It must not make the
-list from what is ``held``: blocks arrive in any order, and a cut may leave gaps.
-
-When a write or an fsync fails the store stops: nothing more is added or acknowledged. What was acknowledged is still there;
-once the disk is mended, open the store again and go on.
+changes. Blocks that were added since the last flush may be lost; they are drawn again from their keys, the same. A run that
+is resumed lists the blocks that it listed before and draws what ``missing`` gives, never by what is ``held``: blocks arrive
+in any order, and a cut may leave gaps. When a write or an fsync fails the store stops: nothing more is added or acknowledged
+until the disk is mended and the store opened again.
 """
 
 from __future__ import annotations

@@ -2,15 +2,13 @@
 
 A file is looked at in this order and refused at the first fault: it is there → its length → the header (version, dtype,
 shape, and shape × itemsize equal to what follows) → the SHA-256 → the contents. Nothing is allocated for it, since it is
-mapped and not read, and nothing is unpickled, since the header must name the very dtype of the layout.
-
-The one writer of a store collects rows in memory, and writes a shard and its line when there are enough:
+mapped and not read, and nothing is unpickled, since the header must name the very dtype of the layout. The one writer:
 
     flush():   shard under another name → fsync → rename → sync the folder  (:func:`~saddleback.files.disk.write_whole`)
                → its line at the end of the manifest → fsync → acknowledged
 
-A failure at any point stops the writer for good. What it wrote last may or may not be on the disk, and a failed fsync must
-not be tried again; only opening the store anew, which looks at what is there and writes the manifest to a new file, can tell.
+A failure at any point stops the writer for good: what it wrote last may or may not be on the disk, and a failed fsync must
+not be tried again. Only opening the store anew, which writes the manifest to a new file, can tell.
 """
 
 from __future__ import annotations
