@@ -146,7 +146,7 @@ def streamed_buffer(
         store = store.folder
     reader = Reader(store, problem.features, design.size, stream, hashes=not opened)
     contents = reader.describe()
-    plan = plan_for(problem, design, contents.held[None], stream, num_batches, memory, num_lots)
+    plan = plan_for(problem, design, contents.held[None], num_batches, memory, num_lots)
     reader.begin(plan)
     return _buffer(problem, design, plan, contents, partial(reader.answer, range(len(plan.lots))))
 
@@ -183,7 +183,7 @@ def ray_buffer(
     try:
         found = hosts.call_all("describe")
         held = np.array([x.held for x in found])
-        plan = plan_for(problem, design, held, stream, num_batches, memory, num_lots)
+        plan = plan_for(problem, design, held, num_batches, memory, num_lots)
         hosts.prepare("begin", plan)
         every = Contents(held.max(axis=0), found[0].layout)
         buffer = _buffer(problem, design, plan, every, _shared(hosts, plan, held))
@@ -214,7 +214,7 @@ def _shared(hosts: Hosts, plan: Plan, held: NDArray[np.int64]) -> Asking:
 
 
 def plan_for(
-    problem: CMDP, design: Design, held: NDArray[np.int64], stream: int, num_batches: int, memory: int, num_lots: int
+    problem: CMDP, design: Design, held: NDArray[np.int64], num_batches: int, memory: int, num_lots: int
 ) -> Plan:
     """Lots and windows for samples ``held`` ``(readers, c)``; a pair is read by one who has all there are of it."""
     n, T = held.max(axis=0), num_batches
@@ -235,7 +235,7 @@ def plan_for(
     row = features.dim * (1 if features.direct else features.num_actions)  # numbers that φ takes at one state
     compiled = 2 * total * row >= COMPILED_PRODUCTS and not features.direct
     window = max(1, memory // (2 * num_lots * 8 * row))
-    return Plan(stream, n // T, T, tuple(pairwise(edges)), window, compiled)
+    return Plan(n // T, T, tuple(pairwise(edges)), window, compiled)
 
 
 def _buffer(problem: CMDP, design: Design, plan: Plan, contents: Contents, asking: Asking) -> StreamedBuffer:

@@ -23,7 +23,7 @@ from typing import Any
 from saddleback.errors import SaddlebackError, require
 from saddleback.sampling.blocks import Closing, Result, Task
 from saddleback.sampling.executors.joblib import Joblib
-from saddleback.sampling.executors.ray_cluster import PATIENCE, Connection
+from saddleback.sampling.executors.ray_cluster import PATIENCE, Connection, remote
 from saddleback.sampling.executors.shipping import Factory, cannot_load, dumps_outcomes, loads, pack, ship, unpack
 from saddleback.sampling.executors.task_book import Ledger, Lot, Outcome, Progress, carry_out, check_options
 
@@ -109,7 +109,7 @@ class Ray(Closing):
     # ---- one turn of the loop ----------------------------------------------------------------------------------------
 
     def _send_tasks(self, order: Order, ledger: Ledger[Any, Any], away: Away, workers: int) -> None:
-        task = _remote(at_a_desk).options(max_retries=0, **self._options)
+        task = remote(at_a_desk).options(max_retries=0, **self._options)
         while ledger.num_pending and len(away) < workers:
             lot = ledger.take(workers, LOT_SECONDS, LARGEST_LOT)
             away[task.remote(order, lot, self._timeout)] = lot, None
@@ -118,7 +118,7 @@ class Ray(Closing):
         """Start actors until there are enough, and give lots to those that are there: one may never find a place."""
         free = len(self._idle) + sum(not lot for lot, _ in away.values())
         for _ in range(min(workers - len(self._idle) - len(away), ledger.num_pending - free)):
-            desk = _remote(Desk).options(max_restarts=0, max_task_retries=0, **self._options)
+            desk = remote(Desk).options(max_restarts=0, max_task_retries=0, **self._options)
             assert self._factory is not None
             actor = desk.remote(pack(self._factory), self._timeout)
             away[actor.hello.remote()] = [], actor
@@ -220,9 +220,3 @@ _desk = functools.cache(Desk)
 def at_a_desk(order: Order, lot: Lot, timeout: float | None) -> bytes:
     """The same without an actor."""
     return _desk(None, timeout).work(order, lot)
-
-
-@functools.cache
-def _remote(part: Any) -> Any:
-    """Made once: Ray takes every new one for another kind of task."""
-    return importlib.import_module("ray").remote(part)

@@ -209,8 +209,8 @@ class Hosts:
 
     def _start(self, i: int) -> Any:
         options = self._options[i] or self._connection.in_turn(i)
-        remote = _remote().options(max_restarts=0, max_task_retries=0, **options)
-        actor = remote.remote(self._packed[i], sys.path)
+        host = remote(Host).options(max_restarts=0, max_task_retries=0, **options)
+        actor = host.remote(self._packed[i], sys.path)
         self._placed[i] = actor.hello.remote()
         for told in self._told:
             actor.call.remote(told)
@@ -218,6 +218,6 @@ class Hosts:
 
 
 @functools.cache
-def _remote() -> Any:
-    """Made once: Ray takes every new one for another kind of actor."""
-    return importlib.import_module("ray").remote(Host)
+def remote(part: Any) -> Any:
+    """A function or class that Ray can run, made once: Ray takes every new one for another kind of task."""
+    return importlib.import_module("ray").remote(part)

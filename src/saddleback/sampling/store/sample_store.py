@@ -168,23 +168,6 @@ class SampleStore(Closing):
         """Acknowledge: when this returns, every block that was added is on the disk to stay."""
         self._writing().flush()
 
-    def merge(self, other: SampleStore, may_differ: Collection[str] = ()) -> int:
-        """Take over the blocks of another store of the same run, and flush; how many were new.
-
-        The fingerprints must agree but for the fields named in ``may_differ``. Blocks that both hold must be the same; if
-        one is not, nothing is taken.
-        """
-        self.require_like(other, may_differ)
-        self.flush()
-        blocks = other.blocks()
-        new = set(self.missing(blocks))
-        self.require_same_rows(other, set(blocks) - new)
-        for block, rows in other.rows():
-            if block in new:
-                self.take(block, rows.copy())
-        self.flush()
-        return len(new)
-
     def require_like(self, other: SampleStore, may_differ: Collection[str] = ()) -> None:
         """Refuse a store with another layout, or another fingerprint but for the fields ``may_differ``."""
         rule = f"must have the layout of {self.folder}, {self.layout}"

@@ -33,7 +33,6 @@ Kind = Literal["expect", "average", "moments", "signals"]
 class Plan(NamedTuple):
     """What all readers of one buffer agree on: M ``(c,)``, T, the pairs of each lot, and the rows of a window."""
 
-    stream: int
     sizes: NDArray[np.int64]
     num_batches: int
     lots: tuple[tuple[int, int], ...]
@@ -62,12 +61,11 @@ Answer = tuple[Array, ...]
 
 
 class _Window(NamedTuple):
-    """Some samples of a lot: ``num`` batches or a piece of one, batch after batch, ``parts.sizes`` samples a pair."""
+    """Some samples of a lot: whole batches or a piece of one, batch after batch, ``parts.sizes`` samples a pair."""
 
     key: tuple[str | int, ...]
     support: Support
     parts: Parts
-    num: int
 
 
 class Reader:
@@ -147,7 +145,7 @@ class Reader:
             self._read(self._plan.lots[lot][0] + x, int(starts[x]), sequence)
             states[:, parts.offsets[i] : parts.offsets[i + 1]] = sequence.reshape(num, int(sizes[x]), -1)
         support = Support(states.reshape(-1, self.layout.dim), self._features, self._plan.compiled)
-        self._windows[lot] = _Window(key, support, parts, num)
+        self._windows[lot] = _Window(key, support, parts)
         return self._windows[lot]
 
     def _read(self, pair: int, start: int, out: States) -> None:
