@@ -147,7 +147,7 @@ def test_large_buffers_are_compiled_and_give_the_same_policies(monkeypatch):
             patch.setattr(f"saddleback.sampling.counted_buffer.{name}", 1)
             large = sampled(table, problem, design, 24, 6)
         assert (large.compiled, large.batches.index.dtype) == (True, np.uint32)
-        assert large.batches.num_bytes == 4 * large.batches.num_samples
+        assert large.batches.index.nbytes == 4 * large.batches.index.size
         np.testing.assert_allclose([p.theta for p in LSMDVI().solve(problem, large, mixing)], thetas, rtol=1e-13)
 
 

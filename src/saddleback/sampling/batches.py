@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -83,16 +83,6 @@ class SampleBatches:
         """T."""
         return int(self.index.shape[0])
 
-    @property
-    def num_samples(self) -> int:
-        """T·B."""
-        return int(self.index.size)
-
-    @property
-    def num_bytes(self) -> int:
-        """4 or 8 bytes a sample."""
-        return int(self.index.nbytes)
-
     def rows(self, t: int) -> NDArray[Any]:
         """One row of ``index``."""
         return self.index[t]
@@ -110,7 +100,7 @@ class SampleBatches:
     def frequencies(self, num_states: int) -> scipy.sparse.csr_array:
         """Count each pair's samples, a few pairs at a time."""
         offsets, blocks = self.parts.offsets, []
-        step = max(1, _TALLY * len(self.parts.sizes) // self.num_samples)
+        step = max(1, _TALLY * len(self.parts.sizes) // self.index.size)
         for x in range(0, len(self.parts.sizes), step):
             y = min(x + step, len(self.parts.sizes))
             samples = self.index[:, offsets[x] : offsets[y]]
@@ -130,18 +120,6 @@ class CountBatches:
     def num_batches(self) -> int:
         """T."""
         return len(self.matrices)
-
-    @property
-    def num_samples(self) -> int:
-        """T·B, the samples that were counted."""
-        return self.num_batches * int(self.parts.offsets[-1])
-
-    @property
-    def num_bytes(self) -> int:
-        """8 bytes a dense entry, 12 a sparse one."""
-        if isinstance(self.matrices, np.ndarray):
-            return self.matrices.nbytes
-        return sum(map(_num_bytes, self.matrices))
 
     @property
     def index(self) -> NDArray[Any]:
@@ -171,17 +149,11 @@ class ConsecutiveBatches:
 
     num_batches: int
     parts: Parts
-    num_bytes: int = field(default=0, init=False)
-
-    @property
-    def num_samples(self) -> int:
-        """T·B."""
-        return self.num_batches * int(self.parts.offsets[-1])
 
     @property
     def index(self) -> NDArray[Any]:
         """0 … T·B − 1, made anew at each call."""
-        return np.arange(self.num_samples).reshape(self.num_batches, -1)
+        return np.arange(self.num_batches * self.parts.offsets[-1]).reshape(self.num_batches, -1)
 
     def rows(self, t: int) -> slice:
         """The rows of batch t."""

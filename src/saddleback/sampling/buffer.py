@@ -56,24 +56,15 @@ class Samples:
 
 
 class Buffer(Protocol):
-    """What oracles may ask; the answers that follow from the sizes and signals are given here.
+    """What oracles may ask; the answers that follow from the sizes and signals are given here."""
 
-    design              the coreset C, |C| = c, and its operator
-    num_batches         T
-    batch_sizes         M of each pair, ``(c,)``
-    num_unused          samples that did not fill a batch
-    support             the distinct next states that are held; empty where none are
-    signal_means        of the observed signals, ``(c, 1+m)``; None where the simulator returns none
-    signal_variances    the same
-    """
-
-    design: Design
-    num_batches: int
-    batch_sizes: NDArray[np.int64]
-    num_unused: int
-    support: States
-    signal_means: Array | None
-    signal_variances: Array | None
+    design: Design  # the coreset C, |C| = c, and its operator
+    num_batches: int  # T
+    batch_sizes: NDArray[np.int64]  # M of each pair, (c,)
+    num_unused: int  # samples that did not fill a batch
+    support: States  # the distinct next states that are held; empty where none are
+    signal_means: Array | None  # of the observed signals, (c, 1+m); None where the simulator returns none
+    signal_variances: Array | None  # the same
 
     def expect(self, t: int, value: Value) -> Array:
         """P̂_t V on the coreset, ``(c,)`` or ``(c, k)``."""

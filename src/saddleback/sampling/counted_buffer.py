@@ -165,7 +165,7 @@ def cut(samples: Samples, problem: CMDP, design: Design, num_batches: int) -> Co
             index[:, offsets[x] : offsets[x + 1]] = remap(sequence[: T * m]).reshape(T, m)
         batches = hold(index, sizes, len(support))
         compiled = much or (many and isinstance(batches, SampleBatches))
-    means, variances, unused = samples.signal_means, samples.signal_variances, samples.total - batches.num_samples
+    means, variances, unused = samples.signal_means, samples.signal_variances, samples.total - T * batch
     return CountedBuffer(
         design, features, batches, sizes, support, means, unused, compiled, variances, samples.num_blocks
     )

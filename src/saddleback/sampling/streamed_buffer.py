@@ -29,8 +29,9 @@ from saddleback.sampling.batches import COMPILED_PRODUCTS
 from saddleback.sampling.blocks import Closing
 from saddleback.sampling.buffer import ROUNDING, Buffer, Value
 from saddleback.sampling.collect import SignalMoments
+from saddleback.sampling.store.layout import Layout
 from saddleback.sampling.store.sample_store import SampleStore
-from saddleback.sampling.store.windows import Answer, Ask, Contents, Plan, Reader
+from saddleback.sampling.store.windows import Answer, Ask, Plan, Reader
 from saddleback.sampling.value_functions import Parametric
 
 if TYPE_CHECKING:
@@ -145,10 +146,10 @@ def streamed_buffer(
         next(store.rows(stream), None)  # the first block comes after a flush
         store = store.folder
     reader = Reader(store, problem.features, design.size, stream, hashes=not opened)
-    contents = reader.describe()
-    plan = plan_for(problem, design, contents.held[None], num_batches, memory, num_lots)
+    held, layout = reader.describe()
+    plan = plan_for(problem, design, held[None], num_batches, memory, num_lots)
     reader.begin(plan)
-    return _buffer(problem, design, plan, contents, partial(reader.answer, range(len(plan.lots))))
+    return _buffer(problem, design, plan, held, layout, partial(reader.answer, range(len(plan.lots))))
 
 
 def ray_buffer(
@@ -182,11 +183,10 @@ def ray_buffer(
     hosts = Hosts(makes, address=address, options=options, **limits)
     try:
         found = hosts.call_all("describe")
-        held = np.array([x.held for x in found])
+        held, layout = np.array([n for n, _ in found]), found[0][1]
         plan = plan_for(problem, design, held, num_batches, memory, num_lots)
         hosts.prepare("begin", plan)
-        every = Contents(held.max(axis=0), found[0].layout)
-        buffer = _buffer(problem, design, plan, every, _shared(hosts, plan, held))
+        buffer = _buffer(problem, design, plan, held.max(axis=0), layout, _shared(hosts, plan, held))
     except BaseException:
         hosts.close()
         raise
@@ -238,12 +238,14 @@ def plan_for(
     return Plan(n // T, T, tuple(pairwise(edges)), window, compiled)
 
 
-def _buffer(problem: CMDP, design: Design, plan: Plan, contents: Contents, asking: Asking) -> StreamedBuffer:
+def _buffer(
+    problem: CMDP, design: Design, plan: Plan, held: NDArray[np.int64], layout: Layout, asking: Asking
+) -> StreamedBuffer:
     moments = SignalMoments.none(design.size, np.zeros(0))
-    if contents.layout.num_signals:  # as a buffer in memory has them, sums in the same order
+    if layout.num_signals:  # as a buffer in memory has them, sums in the same order
         sums, squares = map(np.concatenate, zip(*asking(Ask("signals", base=problem.base)), strict=True))
         moments = SignalMoments(problem.base, sums, squares)
-    T, M, held = plan.num_batches, plan.sizes, contents.held
-    unused, empty = int(held.sum() - T * M.sum()), np.empty((0, contents.layout.dim))
+    T, M = plan.num_batches, plan.sizes
+    unused, empty = int(held.sum() - T * M.sum()), np.empty((0, layout.dim))
     means, variances = moments.means_and_variances(held)
     return StreamedBuffer(design, T, M, unused, empty, means, variances, asking)

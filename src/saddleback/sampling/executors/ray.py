@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from saddleback.errors import SaddlebackError, require
+from saddleback.errors import SaddlebackError
 from saddleback.sampling.blocks import Closing, Result, Task
 from saddleback.sampling.executors.joblib import Joblib
 from saddleback.sampling.executors.ray_cluster import PATIENCE, Connection, remote
@@ -57,8 +57,7 @@ class Ray(Closing):
         options: dict[str, Any] | None = None,
         patience: float = PATIENCE,
     ):
-        check_options(workers, timeout, retries)
-        require(patience > 0, "patience", "must be positive", patience, "give seconds to wait for a node")
+        check_options(workers, timeout, retries, patience)
         self._num_workers, self._address, self._timeout, self._retries = workers, address, timeout, retries
         self._factory, self._progress = factory, progress
         self._options = {"num_cpus": 1, **(options or {})}

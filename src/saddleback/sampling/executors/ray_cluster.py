@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 from saddleback.errors import SaddlebackError, optional_package, require
 from saddleback.sampling.executors.shipping import dumps, loads, pack, unpack
+from saddleback.sampling.executors.task_book import check_options
 
 PATIENCE = 120.0
 """Seconds for a node to come, or come back, before what only it could do is given up."""
@@ -144,8 +145,7 @@ class Hosts:
         options = [{}] * len(makes) if options is None else options
         rule = f"must be one mapping for each of the {len(makes)} actors"
         require(len(options) == len(makes), "options", rule, len(options), "leave them out for the usual ones")
-        require(patience > 0, "patience", "must be positive", patience, "give seconds to wait for a node")
-        require(timeout is None or timeout > 0, "timeout", "must be positive", timeout, "give seconds for one answer")
+        check_options(None, timeout, patience=patience)
         self._packed = [pack(make) for make in makes]
         self._options = [dict(more) for more in options]
         self._patience, self._timeout = patience, timeout

@@ -191,11 +191,12 @@ class Ledger(Generic[Task, Result]):
             self._progress(self._num_done, self._num_samples, self._num_failures)
 
 
-def check_options(workers: int | None, timeout: float | None, retries: int) -> None:
+def check_options(workers: int | None, timeout: float | None, retries: int = 0, patience: float = 1.0) -> None:
     """Refuse options that make no sense."""
     require(workers is None or workers >= 1, "workers", "must be at least 1", workers, "leave it out for one a core")
-    require(timeout is None or timeout > 0, "timeout", "must be positive", timeout, "give seconds for one block")
+    require(timeout is None or timeout > 0, "timeout", "must be positive", timeout, "give seconds for one task")
     require(retries >= 0, "retries", "must not be negative", retries, "0 stops at the first death of a worker")
+    require(patience > 0, "patience", "must be positive", patience, "give seconds to wait for a node")
 
 
 def _sentence(error: BaseException) -> str:

@@ -27,8 +27,6 @@ from saddleback.sampling.store.layout import Layout
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.sampling.value_functions import Parametric, PolicyValue, Support
 
-Kind = Literal["expect", "average", "moments", "signals"]
-
 
 class Plan(NamedTuple):
     """What all readers of one buffer agree on: M ``(c,)``, T, the pairs of each lot, and the rows of a window."""
@@ -40,17 +38,10 @@ class Plan(NamedTuple):
     compiled: bool
 
 
-class Contents(NamedTuple):
-    """Samples of each pair, ``(c,)``, and what a row is."""
-
-    held: NDArray[np.int64]
-    layout: Layout
-
-
 class Ask(NamedTuple):
     """A question about one batch or all samples; ``base`` is what signals are summed around."""
 
-    kind: Kind
+    kind: Literal["expect", "average", "moments", "signals"]
     value: Parametric | None = None
     t: int = 0
     base: Array | None = None
@@ -86,7 +77,7 @@ class Reader:
         require(store.layout.num_states is None, str(store.folder), rule, store.layout, remedy)
         index, self.layout = store.index, store.layout
         index.require_no_gaps(stream, store.folder)
-        self._contents = Contents(index.held(stream, num_pairs), self.layout)
+        self._held = index.held(stream, num_pairs)
         self._features, self._shards = features, store.shards
         self._table = index.table(stream).copy()
         num_blocks = index.num_blocks(stream, num_pairs)
@@ -95,9 +86,9 @@ class Reader:
         self._windows: dict[int, _Window] = {}
         self._policy: Any = None
 
-    def describe(self) -> Contents:
-        """What there is to ask about."""
-        return self._contents
+    def describe(self) -> tuple[NDArray[np.int64], Layout]:
+        """What there is to ask about: the samples of each pair, ``(c,)``, and what a row is."""
+        return self._held, self.layout
 
     def begin(self, plan: Plan) -> None:
         """What :meth:`answer` goes by."""
