@@ -6,7 +6,6 @@ with the same result up to rounding.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,7 +68,7 @@ class CountedBuffer(Counted):
         Counts have forgotten the order of the samples: a random one, which independent samples do not mind, takes its
         place, for sorted samples must not be cut into batches again.
         """
-        offsets, index, pieces = np.concatenate([[0], np.cumsum(self.batch_sizes)]), self.batches.index, []
+        offsets, index, pieces = self.batches.parts.offsets, self.batches.index, []
         for x in range(self.design.size):
             piece = self.support[index[:, offsets[x] : offsets[x + 1]].ravel()]
             if isinstance(self.batches, CountBatches):
@@ -124,10 +123,14 @@ class CountedBuffer(Counted):
             if isinstance(batches, ConsecutiveBatches):
                 return batches.average(phi)
             return np.asarray(self.empirical_model() @ phi)
-        columns = batches.columns if isinstance(batches, ConsecutiveBatches) else _columns_of(self.empirical_model())
+        P = None if isinstance(batches, ConsecutiveBatches) else self.empirical_model().tocsc()
         mean = np.zeros((self.design.size, self._values.dim))
         for first, phi in self._values.features_in_pieces(policy):
-            mean += columns(first, first + len(phi)) @ phi
+            end = first + len(phi)
+            if P is not None:
+                mean += P[:, first:end] @ phi
+            elif isinstance(batches, ConsecutiveBatches):
+                mean += batches.columns(first, end) @ phi
         return mean
 
     def _checked(self, value: Array) -> Array:
@@ -169,12 +172,6 @@ def cut(samples: Samples, problem: CMDP, design: Design, num_batches: int) -> Co
     return CountedBuffer(
         design, features, batches, sizes, support, means, unused, compiled, variances, samples.num_blocks
     )
-
-
-def _columns_of(P: scipy.sparse.csr_array) -> Callable[[int, int], scipy.sparse.csc_array]:
-    """Some columns of P."""
-    by_column = P.tocsc()
-    return lambda first, end: by_column[:, first:end]
 
 
 def _pays_whole(num_states: int, batch: int) -> bool:

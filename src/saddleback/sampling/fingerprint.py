@@ -27,6 +27,9 @@ _PROBES, _QUESTIONS = 64, 8
 CHECK_CALLS = 2 * _PROBES
 """Simulator calls that a fingerprint costs."""
 
+CAUSE = "ignores its random generator or remembers earlier calls"
+"""Of a simulator that does not repeat itself."""
+
 
 class UnrepeatableError(SimulatorError):
     """The simulator answered the same question in two ways."""
@@ -71,8 +74,8 @@ def _answers(model: GenerativeModel, states: States, actions: Actions) -> list[D
         at = first_difference(one, other)
         if at is not None:
             said = (
-                "gave different answers to the same question with the same seed, so a run cannot be repeated: it ignores "
-                "its random generator or remembers earlier calls"
+                "gave different answers to the same question with the same seed, so a run cannot be repeated: it "
+                + CAUSE
             )
             state, action = states[parts[i][at]], actions[parts[i][at]]
             raise UnrepeatableError(said, state=state, action=action, key=keys[i], index=at)

@@ -240,13 +240,11 @@ def check(needed: Prediction, samples: int, within: Limit | None = None) -> None
         return
     fits = int(0.9 * samples * max(0, found.bytes - CODE_BYTES) / (needed.peak - CODE_BYTES))
     fewer = f"{fits // 10 ** (len(str(fits)) - 1) * 10 ** (len(str(fits)) - 1):,}"  # its first digit
-    raise InputError(
-        "memory",
-        f"must hold the run, about {spelled(needed.peak)} for {samples:,} samples",
-        value,
-        f"draw fewer, such as {fewer}; or use `saddleback sample --out` and `saddleback solve --from`, which reads them in "
-        f"pieces; or set {LIMIT_VARIABLE}",
+    rule = f"must hold the run, about {spelled(needed.peak)} for {samples:,} samples"
+    remedy = (
+        f"draw fewer, such as {fewer}; or use `saddleback sample --out` and `saddleback solve --from`, which reads them"
     )
+    raise InputError("memory", rule, value, f"{remedy} in pieces; or set {LIMIT_VARIABLE}")
 
 
 def parse_bytes(text: str, name: str = "memory") -> int:

@@ -30,7 +30,7 @@ from saddleback.sampling.blocks import Closing
 from saddleback.sampling.buffer import ROUNDING, Buffer, Value
 from saddleback.sampling.collect import SignalMoments
 from saddleback.sampling.store.layout import Layout
-from saddleback.sampling.store.sample_store import SampleStore
+from saddleback.sampling.store.sample_store import Place, SampleStore
 from saddleback.sampling.store.windows import Answer, Ask, Plan, Reader
 from saddleback.sampling.value_functions import Parametric
 
@@ -128,7 +128,7 @@ def _parametric(value: Value) -> Parametric:
 
 
 def streamed_buffer(
-    store: SampleStore | str | os.PathLike[str],
+    store: SampleStore | Place,
     stream: int,
     problem: CMDP,
     design: Design,
@@ -153,7 +153,7 @@ def streamed_buffer(
 
 
 def ray_buffer(
-    folders: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    folders: Place | Sequence[Place],
     stream: int,
     problem: CMDP,
     design: Design,

@@ -31,7 +31,7 @@ from saddleback.sampling.trajectories import RolloutSource
 from saddleback.simulators.generative_model import Draw
 
 _SYNC_SECONDS = 1.0
-_RESTS = 1 << 23  # a pair never has so many blocks: the rest of a block is numbered from here on
+_RESTS = 1 << 23  # a pair never has so many blocks: what a block lacks is one of its own, numbered from here on
 
 
 class Durable(Closing):
@@ -75,7 +75,8 @@ class Durable(Closing):
                     continue
                 source.account(len(draw.next_states) if rollouts else min(task.size, block.size))
                 if not rollouts and block.size < task.size:
-                    short[_rest_of(task, block.size)] = (task, draw)
+                    rest = task._replace(block=task.block + _RESTS, size=task.size - block.size)
+                    short[rest] = (task, draw)
                 else:
                     self.num_read += len(draw.next_states)
                     yield task, draw if rollouts else part_of(draw, slice(task.size))
@@ -132,8 +133,3 @@ class Durable(Closing):
             fingerprint = {**self._fingerprint, "seed": source.seed}
             self._stores[name] = SampleStore.resume(self.folder / name, fingerprint, layout)
         return self._stores[name]
-
-
-def _rest_of(task: Block, held: int) -> Block:
-    """What a block lacks, as a block of its own, far beyond those that are counted up: none is drawn twice."""
-    return task._replace(block=task.block + _RESTS, size=task.size - held)

@@ -32,16 +32,8 @@ from typing import Any, NamedTuple
 
 from saddleback.errors import InputError, SaddlebackError
 from saddleback.sampling.blocks import Closing, Result, Task
-from saddleback.sampling.executors.shipping import (
-    Factory,
-    Shipment,
-    cannot_load,
-    dumps,
-    dumps_outcomes,
-    loads,
-    ship,
-    unpack,
-)
+from saddleback.sampling.executors import shipping
+from saddleback.sampling.executors.shipping import Factory, Shipment
 from saddleback.sampling.executors.task_book import Ledger, Lot, Outcome, Progress, carry_out, check_options
 
 LOT_SECONDS, LARGEST_LOT = 0.1, 64
@@ -97,7 +89,7 @@ class Joblib(Closing):
         ledger = Ledger(function, tasks, self._progress, self._retries)
         self._running, self._false_starts, finished = True, 0, False
         try:
-            shipment = ship(function, self._factory)
+            shipment = shipping.ship(function, self._factory)
             while ledger.num_pending or any(worker.lot for worker in self._staff):
                 self._hire(ledger.num_pending)
                 self._hand_out(shipment, ledger)
@@ -154,7 +146,7 @@ class Joblib(Closing):
                 continue
             if isinstance(message, Ready):
                 if message.problem is not None and message.token == shipment.token:  # not that of an earlier run
-                    raise cannot_load(message.problem)
+                    raise shipping.cannot_load(message.problem)
                 continue
             self._false_starts = 0
             for outcome in message:
@@ -228,7 +220,7 @@ class Worker:
         """The next message; :class:`EOFError` if the worker has died."""
         if not self.connection.poll():
             raise EOFError  # dead, although something it has started holds its side open
-        message: Ready | list[Outcome] = loads(self.connection.recv_bytes())
+        message: Ready | list[Outcome] = shipping.loads(self.connection.recv_bytes())
         self.heard = time.monotonic()
         if isinstance(message, Ready):
             self.ready = True
@@ -251,7 +243,7 @@ class Worker:
     def _send(self, message: object) -> None:
         self.heard = time.monotonic()
         with suppress(OSError):  # it has died: the next reading says so
-            self.connection.send_bytes(dumps(message))
+            self.connection.send_bytes(shipping.dumps(message))
 
 
 def end(staff: list[Worker]) -> None:
@@ -274,18 +266,18 @@ def serve(file: int, parent: int) -> None:
 def _converse(connection: Connection) -> None:
     simulator: Any = None
     function: Callable[[Any], Any] | None = None
-    connection.send_bytes(dumps(Ready()))
+    connection.send_bytes(shipping.dumps(Ready()))
     while True:
-        message: Shipment | Lot = loads(connection.recv_bytes())
+        message: Shipment | Lot = shipping.loads(connection.recv_bytes())
         if isinstance(message, Shipment):
             problem = None
             try:
                 if message.factory is not None:
-                    simulator = unpack(message.factory)()
-                function = unpack(message.packed, simulator)
+                    simulator = shipping.unpack(message.factory)()
+                function = shipping.unpack(message.packed, simulator)
             except (Exception, SystemExit) as error:
                 problem = f"{type(error).__name__}: {error}"
-            connection.send_bytes(dumps(Ready(message.token, problem)))
+            connection.send_bytes(shipping.dumps(Ready(message.token, problem)))
         else:
             assert function is not None
             _answer(connection, function, message)
@@ -296,7 +288,7 @@ def _answer(connection: Connection, function: Callable[[Any], Any], lot: Lot) ->
     for outcome in carry_out(function, lot):
         outcomes.append(outcome)
         if time.monotonic() > answered + ANSWER or outcome.number == lot[-1][0]:
-            connection.send_bytes(dumps_outcomes(outcomes))
+            connection.send_bytes(shipping.dumps_outcomes(outcomes))
             outcomes, answered = [], time.monotonic()
 
 

@@ -21,11 +21,11 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.util import Finalize
 from operator import methodcaller
-from typing import Any, NamedTuple
+from typing import Any
 
 from saddleback.errors import SaddlebackError, optional_package, require
 from saddleback.sampling.executors.shipping import dumps, loads, pack, unpack
-from saddleback.sampling.executors.task_book import check_options
+from saddleback.sampling.executors.task_book import Fault, check_options
 
 PATIENCE = 120.0
 """Seconds for a node to come, or come back, before what only it could do is given up."""
@@ -97,12 +97,6 @@ def _shown(resources: Mapping[str, float]) -> str:
     return ", ".join(f"{amount:g} {name}" for name, amount in own) or "no resources"
 
 
-class _Fault(NamedTuple):
-    """What an object refused, in its own words."""
-
-    text: str
-
-
 class Host:
     """The other side: makes its object at the first question, so that its faults are answers too."""
 
@@ -120,7 +114,7 @@ class Host:
                 self._object = unpack(self._packed)()
             return dumps(unpack(packed)(self._object))
         except SaddlebackError as error:
-            return dumps(_Fault(str(error)))
+            return dumps(Fault.of(error))
 
 
 class Hosts:
@@ -196,8 +190,8 @@ class Hosts:
                 self._ray.kill(self._actors[i])  # it may only have been late
                 self._actors[i] = self._start(i)
                 reference = self._actors[i].call.remote(question)
-        if isinstance(answer, _Fault):
-            raise SaddlebackError(answer.text)
+        if isinstance(answer, Fault):
+            raise answer.error(self.call, i)
         return answer
 
     def _await_place(self, i: int) -> None:

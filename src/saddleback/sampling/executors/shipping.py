@@ -56,12 +56,9 @@ def pack(function: Callable[..., Any]) -> bytes:
     try:  # in a tuple, since a class, which a factory may be, would be wrapped as something else
         return dumps(joblib.wrap_non_picklable_objects((function,), keep_wrapper=False))
     except Exception as error:  # whatever the user's objects raise
-        raise InputError(
-            "simulator",
-            "must be one that can be sent to another process",
-            f"{type(error).__name__}: {error}",
-            "give a factory that makes it there, or use the serial executor without a timeout",
-        ) from error
+        rule, found = "must be one that can be sent to another process", f"{type(error).__name__}: {error}"
+        remedy = "give a factory that makes it there, or use the serial executor without a timeout"
+        raise InputError("simulator", rule, found, remedy) from error
 
 
 def unpack(packed: bytes, simulator: SampleFunction | GenerativeModel | None = None) -> Callable[..., Any]:
@@ -77,12 +74,8 @@ def unpack(packed: bytes, simulator: SampleFunction | GenerativeModel | None = N
 
 def cannot_load(problem: str) -> InputError:
     """The error for a function or factory that fails in a worker before the first task."""
-    return InputError(
-        "simulator",
-        "must be one that a worker process can load",
-        problem,
-        "define it in a module that can be imported there, or give a factory that works there",
-    )
+    remedy = "define it in a module that can be imported there, or give a factory that works there"
+    return InputError("simulator", "must be one that a worker process can load", problem, remedy)
 
 
 def _absent(*_: Any) -> Any:

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from saddleback.sampling.blocks import Block, BlockSource, Executor
 from saddleback.sampling.executors.durable import Durable
-from saddleback.sampling.fingerprint import CHECK_CALLS, digest
+from saddleback.sampling.fingerprint import CAUSE, CHECK_CALLS, digest
 from saddleback.simulators.generative_model import Stream
 
 _REPLAYED = 100  # one block in so many is drawn again
@@ -122,5 +122,5 @@ class Replayed:
                 f"the simulator is not reproducible: pair {block.pair} (state {source.states[x]}, action "
                 f"{source.actions[x]}) gave other samples when drawn again with the seed key (seed, stream, pair, block) = "
                 f"{source.key(block)} ({len(blocks)} blocks drawn again, {calls:,} calls, {len(different)} with other "
-                "samples); it ignores its random generator or remembers earlier calls"
+                f"samples); it {CAUSE}"
             )

@@ -13,20 +13,19 @@ parts alone, not on their order, and an interrupted pooling is simply repeated.
 from __future__ import annotations
 
 import itertools
-import os
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 from saddleback.errors import InputError, require
 from saddleback.sampling.blocks import Block
-from saddleback.sampling.store.sample_store import SampleStore
+from saddleback.sampling.store.sample_store import Place, SampleStore
 
 PARTS = "parts"
 """The field of a pool's fingerprint that says what was pooled."""
 
 
-def pool(sources: Sequence[SampleStore], folder: str | os.PathLike[str]) -> SampleStore:
+def pool(sources: Sequence[SampleStore], folder: Place) -> SampleStore:
     """The samples of all ``sources`` in the store at ``folder``, which is made or, if it was begun before, completed."""
     require(len(sources) > 0, "sources", "must hold at least one store", "none", "name a folder of samples")
     first = sources[0]

@@ -41,6 +41,7 @@ from saddleback.simulators.generative_model import Draw
 SHARD_BYTES = 4 << 20
 """Bytes of rows that are collected in memory before they are written."""
 
+Place = str | os.PathLike[str]
 _NOTHING = Inspection([], False, [], [])
 
 
@@ -61,9 +62,7 @@ class SampleStore(Closing):
     # ---- a store from a folder -------------------------------------------------------------------------------------
 
     @classmethod
-    def create(
-        cls, folder: str | os.PathLike[str], fingerprint: Mapping[str, Any], layout: Layout, **more: Any
-    ) -> SampleStore:
+    def create(cls, folder: Place, fingerprint: Mapping[str, Any], layout: Layout, **more: Any) -> SampleStore:
         """A new store in a new or empty folder; ``fingerprint`` is a JSON object, and ``more`` is for :meth:`open`."""
         path = Path(os.path.abspath(folder))
         with disk_faults_named(path, "choose a place that can be written to"):
@@ -73,7 +72,7 @@ class SampleStore(Closing):
     @classmethod
     def open(
         cls,
-        folder: str | os.PathLike[str],
+        folder: Place,
         fingerprint: Mapping[str, Any] | None = None,
         *,
         writable: bool = True,
@@ -113,9 +112,7 @@ class SampleStore(Closing):
         return store
 
     @classmethod
-    def resume(
-        cls, folder: str | os.PathLike[str], fingerprint: Mapping[str, Any], layout: Layout, **more: Any
-    ) -> SampleStore:
+    def resume(cls, folder: Place, fingerprint: Mapping[str, Any], layout: Layout, **more: Any) -> SampleStore:
         """Open the store if there is one, create it if not."""
         if not os.path.isfile(Path(folder) / HEADER):  # which is False for a name too long, where pathlib raises
             return cls.create(folder, fingerprint, layout, **more)
@@ -268,7 +265,7 @@ class SampleStore(Closing):
         return self._writer
 
 
-def verify_store(folder: str | os.PathLike[str]) -> Report:
+def verify_store(folder: Place) -> Report:
     """What is damaged or missing in a store that may be too damaged to be opened."""
     path = Path(os.path.abspath(folder))
     return recovery.verify(Disk(), path, read_header(path)[0])

@@ -12,7 +12,6 @@ window: batches asked for one after the other are read together, and a store tha
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -24,7 +23,7 @@ from saddleback.problem.spaces import Array, Features, States
 from saddleback.sampling.batches import Parts
 from saddleback.sampling.collect import SignalMoments
 from saddleback.sampling.store.layout import Layout
-from saddleback.sampling.store.sample_store import SampleStore
+from saddleback.sampling.store.sample_store import Place, SampleStore
 from saddleback.sampling.value_functions import Parametric, PolicyValue, Support
 
 
@@ -64,14 +63,7 @@ class Reader:
 
     _plan: Plan
 
-    def __init__(
-        self,
-        folder: str | os.PathLike[str],
-        features: Features | None,
-        num_pairs: int,
-        stream: int,
-        hashes: bool = False,
-    ):
+    def __init__(self, folder: Place, features: Features | None, num_pairs: int, stream: int, hashes: bool = False):
         store = SampleStore.open(folder, writable=False, hashes=hashes)
         rule, remedy = "must hold points of R^k to be streamed", "use counted_buffer, which reads it once"
         require(store.layout.num_states is None, str(store.folder), rule, store.layout, remedy)
