@@ -94,8 +94,7 @@ class SignalMoments:
         return means + self.base, np.maximum(self.squares / n - means**2, 0.0)
 
 
-BLOCK_BYTES = 1024
-"""Of Python's objects around a block."""
+BLOCK_BYTES = 1024  # of Python's objects around a block
 
 
 def collecting_bytes(samples: int, blocks: int, joined: bool, dim: int, num_signals: int) -> float:

@@ -7,7 +7,6 @@ with the same result up to rounding.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -56,11 +55,6 @@ class CountedBuffer(Counted):
         self._whole = _pays_whole(len(self.support), int(self.batch_sizes.sum()))
         self._values = Support(self.support, self.features, self.compiled)
         self._model: scipy.sparse.csr_array | None = None
-
-    @property
-    def index(self) -> NDArray[Any]:
-        """Positions of the samples in ``support``, ``(T, Σ_x M_x)``, pair after pair."""
-        return self.batches.index
 
     def samples(self) -> Samples:
         """What the buffer was cut from; samples that filled no batch are not held.

@@ -27,8 +27,7 @@ _PROBES, _QUESTIONS = 64, 8
 CHECK_CALLS = 2 * _PROBES
 """Simulator calls that a fingerprint costs."""
 
-CAUSE = "ignores its random generator or remembers earlier calls"
-"""Of a simulator that does not repeat itself."""
+CAUSE = "ignores its random generator or remembers earlier calls"  # a simulator that does not repeat itself
 
 
 class UnrepeatableError(SimulatorError):

@@ -42,21 +42,15 @@ from saddleback.sampling.trajectories import steps_per_rollout, tape_bytes
 from saddleback.sampling.value_functions import evaluation_bytes, kept_bytes
 from saddleback.simulators.generative_model import BLOCK
 
-LIMIT_VARIABLE = "SADDLEBACK_MEMORY"
-"""The environment variable that sets the limit by hand."""
-
-SHARE = 0.9
-"""Of what is left, how much a solve may plan to take."""
-
+LIMIT_VARIABLE = "SADDLEBACK_MEMORY"  # of the environment: sets the limit by hand
+SHARE = 0.9  # of what is left, how much a solve may plan to take
 _UNITS = {"": 1} | {u + i: (1024 if i else 1000) ** (1 + n) for n, u in enumerate("KMGT") for i in ("", "I")}
 _GROUPS = (  # limit, use, statistics and the name of the cache in them: control groups of version 2 and 1
     ("memory.max", "memory.current", "memory.stat", "inactive_file"),
     ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file"),
 )
 
-CODE_BYTES = 12 << 20
-"""Libraries that are loaded when they are first used, and all that is small: what a run takes however few its samples."""
-
+CODE_BYTES = 12 << 20  # libraries that are loaded when first used, and all that is small: taken by a run of any size
 _COMPILED = 160 << 20  # numba and its machine code
 _FACTORED_STATES = 1500  # as in saddleback.method.evaluators.markov_chain
 

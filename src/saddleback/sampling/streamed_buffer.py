@@ -37,12 +37,8 @@ from saddleback.sampling.value_functions import Parametric
 if TYPE_CHECKING:
     from saddleback.sampling.executors.ray_cluster import Hosts
 
-MEMORY = 256 << 20
-"""Bytes that the windows of a buffer may take, with what evaluating φ on one of them takes for a moment."""
-
-NUM_LOTS = 8
-"""Lots of a buffer: the most actors that can share it, and how many windows an answer looks into."""
-
+MEMORY = 256 << 20  # bytes that the windows of a buffer may take, with what evaluating φ on one takes for a moment
+NUM_LOTS = 8  # lots of a buffer: the most actors that can share it, and how many windows an answer looks into
 Asking = Callable[[Ask], list[Answer]]
 """The answers of all lots, in their order."""
 
@@ -141,11 +137,11 @@ def streamed_buffer(
 
     A store that is given as a folder is opened for reading, and every shard compared with its SHA-256 first.
     """
-    opened = isinstance(store, SampleStore)
+    hashes = not isinstance(store, SampleStore)
     if isinstance(store, SampleStore):
         next(store.rows(stream), None)  # the first block comes after a flush
         store = store.folder
-    reader = Reader(store, problem.features, design.size, stream, hashes=not opened)
+    reader = Reader(store, problem.features, design.size, stream, hashes)
     held, layout = reader.describe()
     plan = plan_for(problem, design, held[None], num_batches, memory, num_lots)
     reader.begin(plan)

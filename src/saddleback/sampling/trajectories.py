@@ -73,10 +73,8 @@ class RolloutSource(Source):
             part = slice(position, position + len(states))
             position = part.stop
             if position > len(tape.next_states):
-                raise StorageError(
-                    f"the stored rollouts {self.key(chunk)} were drawn for another plan; remove the folder "
-                    f"tapes-{self.seed}-... of the run and resume: all other samples are kept."
-                )
+                remedy = f"remove the folder tapes-{self.seed}-... of the run and resume: all other samples are kept"
+                raise StorageError(f"the stored rollouts {self.key(chunk)} were drawn for another plan; {remedy}.")
             return part_of(tape, part)
 
         return self._play(chunk, answer)
@@ -112,13 +110,10 @@ class RolloutSource(Source):
 
 def act(mixture: MixturePolicy, member: NDArray[np.int64], states: States, rng: np.random.Generator) -> Actions:
     """The actions of rollouts that follow different members."""
-    if len(mixture.members) == 1:
-        return mixture.members[0].act(states, rng)
     actions = np.empty(len(states), dtype=np.int64)
-    for k, policy in enumerate(mixture.members):
+    for k in np.unique(member):
         mine = member == k
-        if np.any(mine):
-            actions[mine] = policy.act(states[mine], rng)
+        actions[mine] = mixture.members[k].act(states[mine], rng)
     return actions
 
 

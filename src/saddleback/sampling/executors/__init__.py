@@ -1,11 +1,8 @@
 """Executors: where blocks of samples are drawn. None of them changes a sample.
 
-``serial`` draws here, ``joblib`` in processes of this machine, ``ray`` on a cluster. All take ``timeout``, ``retries`` and
-``progress`` and can be used in a ``with`` block, at whose end they let go of what they have started. joblib and Ray are
-imported when the first task is carried out.
-
-Three more stand around another executor: ``Durable`` keeps what is drawn, ``Watched`` says how far it is, ``Replayed`` checks
-that it can be drawn again. :func:`open_executor` puts them together.
+``serial`` draws here, ``joblib`` in processes of this machine, ``ray`` on a cluster; joblib and Ray are imported when the
+first task is carried out. Three more stand around another executor: ``Durable`` keeps what is drawn, ``Watched`` says how far
+it is, ``Replayed`` checks that it can be drawn again. :func:`open_executor` puts them together.
 """
 
 from __future__ import annotations

@@ -27,12 +27,8 @@ from saddleback.errors import SaddlebackError, optional_package, require
 from saddleback.sampling.executors.shipping import dumps, loads, pack, unpack
 from saddleback.sampling.executors.task_book import Fault, check_options
 
-PATIENCE = 120.0
-"""Seconds for a node to come, or come back, before what only it could do is given up."""
-
-RESTARTS = 3
-"""How often in a row an actor may be lost over one question."""
-
+PATIENCE = 120.0  # seconds for a node to come, or come back, before what only it could do is given up
+RESTARTS = 3  # how often in a row an actor may be lost over one question
 _users: set[int] = set()  # of a connection that was made here
 
 

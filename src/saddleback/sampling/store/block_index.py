@@ -22,7 +22,7 @@ Table = NDArray[np.void]
 FIELDS = np.dtype([(name, np.int64) for name in ("key", "size", "rows", "shard", "start")])
 """A block's key, its samples, its rows, and the shard and the row where they begin."""
 
-_WAITING = 1 << 16
+_WAITING = 1 << 16  # new blocks that are worth sorting in
 
 
 class BlockIndex:

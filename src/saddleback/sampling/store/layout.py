@@ -31,9 +31,7 @@ from saddleback.simulators.generative_model import Draw, generator
 
 Rows = NDArray[np.void]
 
-SHAPE = {"kind": "text", "num_states": Maybe("whole"), "dim": "whole", "num_signals": "whole"}
-"""The fields of a layout in ``store.json``."""
-
+_SHAPE = {"kind": "text", "num_states": Maybe("whole"), "dim": "whole", "num_signals": "whole"}  # in store.json
 _MOST_COLUMNS = 1 << 16
 _MOST_BINS = 8  # a sample: with more states than that it is quicker to sort
 _ORDERS = 1 << 31  # blocks from here on are never drawn: their random streams are free to put counts in order
@@ -66,14 +64,10 @@ class Layout:
         assert isinstance(states, BoxStates)
         return Layout(kind, None, states.dim, num_signals)
 
-    def to_json(self) -> dict[str, Any]:
-        """The four fields."""
-        return {name: getattr(self, name) for name in SHAPE}
-
     @staticmethod
     def from_json(fields: Any, where: str, remedy: str) -> Layout:
-        """Read back what :meth:`to_json` gave."""
-        check_shape(fields, SHAPE, where, remedy)
+        """From the fields in ``store.json``."""
+        check_shape(fields, _SHAPE, where, remedy)
         try:
             return Layout(**fields)
         except InputError as error:

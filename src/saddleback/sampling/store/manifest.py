@@ -18,6 +18,7 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -182,7 +183,7 @@ def begin(disk: Disk, folder: Path, layout: Layout, fingerprint: Fields) -> None
         for name in begun.intersection(names):
             disk.remove(folder / name)
         write_whole(disk, folder / MANIFEST, ())
-        fields = {"format": FORMAT, "layout": layout.to_json(), "fingerprint": fingerprint}
+        fields = {"format": FORMAT, "layout": asdict(layout), "fingerprint": fingerprint}
         fields["check"] = _check(fields)
         write_whole(disk, folder / HEADER, [json.dumps(fields, indent=1).encode() + b"\n"])
     finally:

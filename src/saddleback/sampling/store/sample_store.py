@@ -38,9 +38,7 @@ from saddleback.sampling.store.recovery import Inspection, Recovery, Report
 from saddleback.sampling.store.shards import MEND, ShardReader, ShardWriter
 from saddleback.simulators.generative_model import Draw
 
-SHARD_BYTES = 4 << 20
-"""Bytes of rows that are collected in memory before they are written."""
-
+SHARD_BYTES = 4 << 20  # of rows that are collected in memory before they are written
 Place = str | os.PathLike[str]
 _NOTHING = Inspection([], False, [], [])
 
