@@ -60,7 +60,7 @@ NEEDS: dict[str, set[str]] = {
         "reports.plots": "errors runs solving",
         "reports.listeners": "errors runs",
         "reports.html": "errors _version files problem method.master_lp runs",
-        "reports": "problem simulators.checks sampling.memory.limit exact certificates runs solving",
+        "reports": "problem simulators.checks sampling.memory exact certificates runs solving",
         "testing": "problem features simulators simulators.checks designs sampling method exact",
         "cli": "errors _version files problem simulators simulators.checks designs sampling method.solvers"
         " method.evaluators method.duals instances instances.zoo runs solving"

@@ -13,7 +13,7 @@ from rich.console import Console
 from saddleback.instances.instance import Instance
 from saddleback.reports.listeners import BY_NAME as CALLBACKS
 from saddleback.sampling.executors import BY_NAME, open_executor
-from saddleback.sampling.executors.replayed import Replayed
+from saddleback.sampling.executors.watched import Replayed
 from saddleback.solving.progress import Display
 
 Workers = Annotated[int, typer.Option(help="Processes that draw samples; the answer does not depend on it.")]

@@ -25,7 +25,7 @@ from saddleback.runs.targets import load_target, origin_of
 from saddleback.runs.work_folder import SAMPLES, abandon_work, begin_work, finish_work, work_folder
 from saddleback.sampling.blocks import Block, BlockSource
 from saddleback.sampling.fingerprint import fingerprint_of
-from saddleback.sampling.store.header import require_same
+from saddleback.sampling.store.manifest import require_same
 from saddleback.sampling.store.pooling import PARTS, pool, seeds_of
 from saddleback.sampling.store.sample_store import SampleStore, verify_store
 from saddleback.simulators.generative_model import BLOCK, Stream

@@ -10,7 +10,7 @@ import scipy.sparse
 
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Array
-from saddleback.sampling.buffer import Buffer
+from saddleback.sampling.buffer import Buffer, counted
 
 
 def over_all_states(P: scipy.sparse.csr_array, buffer: Buffer, num_states: int) -> scipy.sparse.csr_array:
@@ -24,4 +24,4 @@ def estimated_table(problem: CMDP, buffer: Buffer, mixing: Array) -> tuple[scipy
     """P̂ ``(S·A, S)``, and □ ``(k, S, A)`` for each row σ of ``mixing`` ``(k, 1+m)``."""
     S, A = buffer.tabular_shape(problem)
     box = buffer.utilities(problem) @ np.asarray(mixing, dtype=np.float64).T
-    return over_all_states(buffer.empirical_model(), buffer, S), np.ascontiguousarray(box.T).reshape(-1, S, A)
+    return over_all_states(counted(buffer).empirical_model(), buffer, S), np.ascontiguousarray(box.T).reshape(-1, S, A)

@@ -34,7 +34,7 @@ from saddleback.runs.work_folder import (
     work_folder,
 )
 from saddleback.sampling.executors import open_executor
-from saddleback.sampling.executors.replayed import Replayed
+from saddleback.sampling.executors.watched import Replayed
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.simulators.generative_model import GenerativeModel
 from saddleback.solving.drawings import drawings_of

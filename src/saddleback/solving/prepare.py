@@ -29,11 +29,10 @@ from saddleback.problem.cmdp import CMDP
 from saddleback.problem.remarks import Remark
 from saddleback.problem.spaces import Array
 from saddleback.runs.settings import Method
-from saddleback.sampling.allocation import batches_and_counts
 from saddleback.sampling.blocks import Executor
-from saddleback.sampling.buffer import Buffer
+from saddleback.sampling.buffer import Buffer, counted
 from saddleback.sampling.candidate_pool import grown, growth_remark, may_grow
-from saddleback.sampling.collect import Samples, collect
+from saddleback.sampling.collect import Samples, batches_and_counts, collect
 from saddleback.sampling.counted_buffer import cut
 from saddleback.sampling.memory import Lot, check, predict, predict_run
 from saddleback.simulators.generative_model import GenerativeModel, Sampler, Stream, generator
@@ -176,7 +175,7 @@ def prepare(
 
 def _samples(buffer: Buffer | None, design: Design) -> Samples | None:
     """What a buffer over the same coreset holds."""
-    return None if buffer is None or buffer.design is not design else buffer.samples()
+    return None if buffer is None or buffer.design is not design else counted(buffer).samples()
 
 
 def _shares(samples: int, method: Method, interactive: bool) -> tuple[int, int]:

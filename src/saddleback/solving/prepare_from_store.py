@@ -27,12 +27,10 @@ from saddleback.problem.policies import Policy
 from saddleback.problem.remarks import Remark
 from saddleback.problem.spaces import Array, States
 from saddleback.runs.settings import Method
-from saddleback.sampling.allocation import batches_and_counts
 from saddleback.sampling.batches import CountBatches, Parts
 from saddleback.sampling.buffer import Buffer
-from saddleback.sampling.collect import Samples
+from saddleback.sampling.collect import Samples, SignalMoments, batches_and_counts
 from saddleback.sampling.counted_buffer import CountedBuffer, cut
-from saddleback.sampling.signals import SignalMoments
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.sampling.streamed_buffer import StreamedBuffer, ray_buffer, streamed_buffer
 from saddleback.simulators.generative_model import Stream

@@ -14,6 +14,7 @@ import scipy.sparse
 from saddleback.exact import to_stationary
 from saddleback.problem.policies import MixturePolicy
 from saddleback.runs.answer import Stationary
+from saddleback.sampling.buffer import counted
 from saddleback.simulators.table import Table
 from saddleback.solving.prepared import Prepared
 
@@ -26,7 +27,7 @@ def stationary_copy(parts: Prepared, mixture: MixturePolicy) -> Stationary | Non
     S, A = problem.num_states, problem.num_actions
     if S is None or S > _MOST_STATES or parts.design.operator is not None or parts.design.size != S * A:
         return None
-    model = buffer.empirical_model().tocoo()
+    model = counted(buffer).empirical_model().tocoo()
     P = scipy.sparse.csr_array((model.data, (model.row, buffer.support[model.col])), shape=(S * A, S))
     utilities = buffer.utilities(problem).T.reshape(-1, S, A)
     rho = np.zeros(S)

@@ -40,7 +40,7 @@ from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import TabularPolicy
 from saddleback.problem.rounding import PLAN_DIGITS, first_largest, on_grid
 from saddleback.problem.spaces import Array
-from saddleback.sampling.buffer import Buffer
+from saddleback.sampling.buffer import Buffer, counted
 
 KIND = "all pairs"
 _SWEEPS = 20_000
@@ -65,7 +65,7 @@ class TabularPlan(BoundPlan):
         share = delta / 2 if np.any(problem.observed) else delta  # the other half is for the rewards
         goal, H, gamma = math.log(3 * S * A / share), problem.horizon, problem.gamma
         means, widths = fresh.utilities(problem) @ self.sigma, reward_widths(problem, fresh, self.sigma, delta / 2)
-        P, n, frozen, support = fresh.empirical_model(), fresh.counts, self.frozen, fresh.support
+        P, n, frozen, support = counted(fresh).empirical_model(), fresh.counts, self.frozen, fresh.support
         wide = Bets(P, n, stakes(self.spread, n, goal, float(np.ptp(frozen))), goal)
         above = _best(problem, means + widths + gamma * wide.upper(frozen[support])) - frozen
         below = frozen - _best(problem, means - widths + gamma * wide.lower(frozen[support]))
@@ -164,7 +164,7 @@ def _value_iteration(
     problem: CMDP, buffer: Buffer, reward: Array, V: Array | None = None, accuracy: float = 1e-7
 ) -> Array:
     """The fixed point of min(H, max_a(reward + γP̂V)) over all states, ``(S,)``, up to ``accuracy``·H."""
-    gamma, H, P, support = problem.gamma, problem.horizon, buffer.empirical_model(), buffer.support
+    gamma, H, P, support = problem.gamma, problem.horizon, counted(buffer).empirical_model(), buffer.support
     V = np.minimum(_best(problem, reward) * H, H) if V is None else V
     for _ in range(_SWEEPS):
         new = np.minimum(_best(problem, reward + gamma * (P @ V[support])), H)

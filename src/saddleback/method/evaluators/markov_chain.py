@@ -12,7 +12,7 @@ from saddleback.problem.cmdp import CMDP
 from saddleback.problem.finite_model import Resolvent, follow
 from saddleback.problem.policies import Policy
 from saddleback.problem.spaces import Array
-from saddleback.sampling.buffer import Buffer
+from saddleback.sampling.buffer import Buffer, counted
 
 _FACTORED_STATES = 1500
 
@@ -23,7 +23,7 @@ class EmpiricalChain:
     def __init__(self, problem: CMDP, buffer: Buffer, policy: Policy):
         S, _ = buffer.tabular_shape(problem)
         self.pi = policy.probabilities(np.arange(S))
-        P = over_all_states(follow(self.pi, buffer.empirical_model()), buffer, S)
+        P = over_all_states(follow(self.pi, counted(buffer).empirical_model()), buffer, S)
         self._resolvent = Resolvent(P, problem.gamma, factored=S <= _FACTORED_STATES)
         self._start = problem.start
 

@@ -34,7 +34,7 @@ from saddleback.errors import InputError, NumericalError, require
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import GreedyPolicy, Policy
 from saddleback.problem.spaces import Array
-from saddleback.sampling.buffer import Buffer, MaxDifference
+from saddleback.sampling.buffer import Buffer, MaxDifference, counted
 
 _BLOW_UP = 1e3  # times H: values that large can only come from an operator that expands
 
@@ -67,7 +67,7 @@ class GSS:
         phi = problem.required_features().at(buffer.design.states, buffer.design.actions)  # φ_x, (c, d)
         fit = ridge(phi, buffer.counts, self.regularization)  # z ↦ Λ⁻¹ Σ n_x φ_x z(x)
         box = buffer.utilities(problem) @ np.asarray(mixing, dtype=np.float64).T  # □, (c, k)
-        P = buffer.empirical_model()  # P̂, (c, support)
+        P = counted(buffer).empirical_model()  # P̂, (c, support)
         origin = np.zeros((phi.shape[1], 1))  # the second θ of MaxDifference: V = max_a⟨φ, θ⟩ − 0
         z, change = box, np.inf
         theta = fit @ z  # θ¹, as V⁰ = 0

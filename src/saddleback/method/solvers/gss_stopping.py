@@ -51,7 +51,7 @@ from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import GreedyPolicy, Policy
 from saddleback.problem.rounding import first_largest
 from saddleback.problem.spaces import Array, States
-from saddleback.sampling.buffer import Buffer, Samples
+from saddleback.sampling.buffer import Buffer, Samples, counted
 from saddleback.sampling.counted_buffer import cut
 from saddleback.simulators.generative_model import Sampler
 
@@ -249,7 +249,7 @@ def certify(
     S = problem.num_states
     V = np.clip(features.maximum(buffer.support if S is None else np.arange(S), theta), 0.0, H)
     least, most = (np.zeros(len(sigma)), np.full(len(sigma), H)) if S is None else (V.min(axis=0), V.max(axis=0))
-    P, middle = buffer.empirical_model(), (least + most) / 2
+    P, middle = counted(buffer).empirical_model(), (least + most) / 2
     at_support = (V if S is None else V[buffer.support]) - middle  # centred: the variance must not lose its digits
     mean = P @ at_support
     std = np.sqrt(np.maximum(P @ at_support**2 - mean**2, 0.0) * (n / np.maximum(n - 1, 1))[:, None])  # σ̂_x
