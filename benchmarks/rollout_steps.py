@@ -13,9 +13,8 @@ import math
 import numpy as np
 
 from benchmarks.timing import Row
-from saddleback.certificates.values.baselines import fit_baseline
 from saddleback.certificates.values.intervals import betting, maurer_pontil_half_width
-from saddleback.certificates.values.rollouts import roll_out, steps_per_rollout
+from saddleback.certificates.values.rollouts import fit_baseline, roll_out, steps_per_rollout
 from saddleback.instances.zoo import make
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy

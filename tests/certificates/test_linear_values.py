@@ -18,7 +18,6 @@ from scipy.stats import binom
 
 from helpers import NoiselessBuffer, random_design, random_table, sampled
 from saddleback import CMDP, Constraint, zoo
-from saddleback.certificates.values.baselines import fit_baseline
 from saddleback.certificates.values.intervals import betting
 from saddleback.certificates.values.linear import (
     CoresetReader,
@@ -32,7 +31,7 @@ from saddleback.certificates.values.linear import (
     under_linearity,
 )
 from saddleback.certificates.values.linear_plan import plan_values
-from saddleback.certificates.values.rollouts import Baseline, Rollouts, roll_out, steps_per_rollout
+from saddleback.certificates.values.rollouts import Baseline, Rollouts, fit_baseline, roll_out, steps_per_rollout
 from saddleback.designs.design import Design, full_design, weighted_design
 from saddleback.exact import mixture_values
 from saddleback.features import FeatureFunction

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from saddleback import zoo
-from saddleback.certificates.values.baselines import fit_baseline
-from saddleback.certificates.values.rollouts import Baseline, roll_out, steps_per_rollout
+from saddleback.certificates.values.rollouts import Baseline, fit_baseline, roll_out, steps_per_rollout
 from saddleback.designs.design import full_design
 from saddleback.exact import mixture_values
 from saddleback.exact.values import state_values

@@ -21,9 +21,8 @@ from saddleback.certificates.bounds import BoundPlan
 from saddleback.certificates.guide import Guide, Request, with_fresh_start
 from saddleback.certificates.linearity.checks import examine_linearity, samples_for_linearity
 from saddleback.certificates.linearity.findings import LinearityReport, refuted
-from saddleback.certificates.plan import draw_fresh, number_of_rollouts, plan_bound
-from saddleback.certificates.values.baselines import fit_baseline
-from saddleback.certificates.values.rollouts import roll_out
+from saddleback.certificates.prove import draw_fresh, number_of_rollouts, plan_bound
+from saddleback.certificates.values.rollouts import fit_baseline, roll_out
 from saddleback.errors import require
 from saddleback.method.master_lp import solve_master
 from saddleback.problem.policies import MixturePolicy, Policy

@@ -11,8 +11,7 @@ import dataclasses
 import numpy as np
 
 from saddleback.exact.bellman import Model
-from saddleback.exact.evaluation import solve_dense
-from saddleback.exact.policy_iteration import optimum
+from saddleback.exact.policy_iteration import optimum, solve_dense
 from saddleback.problem.rounding import rounded
 from saddleback.problem.spaces import Array
 from saddleback.simulators.table import Table

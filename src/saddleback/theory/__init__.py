@@ -1,6 +1,5 @@
 """Explicit constants: the parameters of Alg. 1, the errors of its oracles, plans, and the paper's rates."""
 
-from saddleback.theory.comparison import Row, comparison
 from saddleback.theory.errors import (
     Method,
     Split,
@@ -24,12 +23,13 @@ from saddleback.theory.meta_theorem import (
 from saddleback.theory.paper_rates import (
     COMPARATORS,
     PaperParameters,
+    Row,
+    comparison,
     linear_parameters,
     lower_bound,
     tabular_parameters,
 )
-from saddleback.theory.plan import Guaranteed, Plan, guaranteed_epsilon, plan
-from saddleback.theory.question import Question
+from saddleback.theory.plan import Guaranteed, Plan, Question, guaranteed_epsilon, plan
 
 __all__ = [
     "COMPARATORS",

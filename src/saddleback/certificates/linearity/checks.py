@@ -19,11 +19,10 @@ from numpy.typing import ArrayLike
 
 from saddleback.certificates.guide import Guide, Request
 from saddleback.certificates.linearity.findings import Finding, LinearityReport, PlainState, plain_state
-from saddleback.certificates.linearity.held_out import HeldOut, held_out_tests
-from saddleback.certificates.linearity.probes import StateFunction
+from saddleback.certificates.linearity.held_out import HeldOut, StateFunction, held_out_tests
 from saddleback.designs.design import Design
 from saddleback.errors import require
-from saddleback.method.evaluators import LSTD
+from saddleback.method.evaluators.lstd import LSTD
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Actions, Array, States
 from saddleback.sampling.blocks import Executor

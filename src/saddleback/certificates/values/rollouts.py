@@ -17,6 +17,10 @@ horizon H·log(H/τ), have σ²H²·log(H/τ)/2: three to five times as much. α
     −(1−γ)l·W_N − Δ(w_0 + Σ_{0<t<N}(w_t − γw_{t−1}))  ≤  Z − Σ w_k V̂_k(ρ)  ≤  (1 − (1−γ)l)·W_N + γw_{N−1}Δ,      W_N = Σ_{t<N} w_t.
 
 *Cap.* What a run beyond L would have added has mean γ^L E[V − V̂], between −γ^L(l+Δ) and γ^L(H − l).
+
+*Baselines.* The V̂_k are fitted on buffers that were drawn before: coreset LSTD (on a table: the values of the estimated
+model), cut to [0, H]. Nothing depends on their quality but the width of the intervals; where they cannot be had, a constant
+serves.
 """
 
 from __future__ import annotations
@@ -29,16 +33,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.certificates.values.intervals import BY_NAME as INTERVALS
+from saddleback.errors import NumericalError
+from saddleback.method.evaluators.lstd import LSTD
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy
 from saddleback.problem.spaces import Actions, Array, States
 from saddleback.sampling.blocks import Executor, InOrder, in_key_order
+from saddleback.sampling.buffer import Buffer
 from saddleback.sampling.trajectories import ALPHA, CHUNK, Cast, RolloutSource, Transition, chunks_for, longest
 from saddleback.sampling.trajectories import steps_per_rollout as steps_per_rollout
 from saddleback.simulators.generative_model import GenerativeModel
 
 ValueFunction = Callable[[States], Array]
 """V̂ of r, c_1..c_m at states, ``(n, 1+m)``, in utilities."""
+_TABLE_STATES = 1_000_000  # finite problems up to this size keep V̂ as a table
 
 
 @dataclass(frozen=True)
@@ -214,3 +222,42 @@ def range_of(gamma: float, baseline: Baseline) -> tuple[Array, Array]:
     least = (-(1 - gamma) * low * W - span * np.cumsum(falls)[:, None]).min(axis=0)
     most = ((1 - (1 - gamma) * low) * W + gamma * w[:, None] * span).max(axis=0)
     return least, most
+
+
+def fit_baseline(problem: CMDP, buffer: Buffer, mixture: MixturePolicy) -> Baseline:
+    """V̂ of every member from ``buffer``, which must not hold any sample that the rollouts will use."""
+    functions, lows, highs = [], [], []
+    for member in mixture.members:
+        try:
+            fitted = LSTD().value_function(problem, buffer, member)
+        except NumericalError:
+            middle = np.full(1 + problem.num_constraints, problem.horizon / 2)
+            functions.append(_constant(middle))
+            lows.append(middle)
+            highs.append(middle)
+            continue
+        seen = np.asarray(problem.start.states) if problem.num_states is None else np.arange(problem.num_states)
+        if problem.num_states is None or problem.num_states > _TABLE_STATES:
+            seen = np.concatenate([np.asarray(problem.start.states), buffer.support])
+        V = np.clip(fitted(seen), 0.0, problem.horizon)
+        low, high = V.min(axis=0), V.max(axis=0)
+        tabled = problem.num_states is not None and len(V) == problem.num_states
+        functions.append(_table(V) if tabled else _clipped(fitted, low, high))
+        lows.append(low)
+        highs.append(high)
+    return Baseline(functions, np.min(lows, axis=0), np.max(highs, axis=0))
+
+
+def _constant(value: Array) -> ValueFunction:
+    return lambda states: np.broadcast_to(value, (len(states), len(value)))
+
+
+def _table(V: Array) -> ValueFunction:
+    return lambda states: V[states]
+
+
+def _clipped(fitted: ValueFunction, low: Array, high: Array) -> ValueFunction:
+    def values(states: States) -> Array:
+        return np.clip(fitted(states), low, high)
+
+    return values
