@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from saddleback.designs.design import Design, full_design, weighted_design
+from saddleback.method.oracles import Needs, needs_of
+from saddleback.method.solvers import BY_NAME as SOLVERS
 from saddleback.problem.cmdp import CMDP
 from saddleback.sampling.batches import Parts, SampleBatches
 from saddleback.sampling.collect import collect
@@ -28,6 +30,11 @@ def random_table(seed: int, S: int = 6, A: int = 3, gamma: float = 0.8, m: int =
     ranges = ((0.0, 1.0),) * m
     rho = rng.dirichlet(np.ones(S))
     return Table.of(P, reward, constraints, b, gamma=gamma, rho=rho, phi=phi, reward_range=(0.0, 1.0), ranges=ranges)
+
+
+def needs_by_name(name: str) -> Needs:
+    """What the solver of that name needs for a table."""
+    return needs_of(SOLVERS[name](), random_table(0).problem())
 
 
 def random_design(problem: CMDP, seed: int) -> Design:

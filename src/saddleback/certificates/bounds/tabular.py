@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from saddleback.certificates.bounds.bound import Bound, BoundPlan, at_start, reward_widths
 from saddleback.certificates.guide import Guide
 from saddleback.certificates.values.intervals import Bets, expected_width, stakes
-from saddleback.method.estimated_table import EmpiricalChain
+from saddleback.method.evaluators.lstd import EmpiricalChain
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import TabularPolicy
 from saddleback.problem.rounding import PLAN_DIGITS, first_largest, on_grid

@@ -1,4 +1,4 @@
-"""Evaluators: the PolicyEvaluation oracle. ``INTERACTIVE`` names those that draw their own samples."""
+"""Evaluators: the PolicyEvaluation oracle, by name."""
 
 from collections.abc import Callable
 from functools import partial
@@ -19,4 +19,3 @@ BY_NAME: Registry[Callable[..., Any]] = Registry(
         "rollouts": Rollouts,
     },
 )
-INTERACTIVE = {"rollouts"}

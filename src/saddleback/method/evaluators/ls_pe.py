@@ -29,8 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from saddleback.errors import require
-from saddleback.method.estimated_table import EmpiricalChain
-from saddleback.method.evaluators.lstd import LSTD, interval_from_influence
+from saddleback.method.evaluators.lstd import LSTD, EmpiricalChain, interval_from_influence
 from saddleback.method.oracles import Interval, require_bounded
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import Policy

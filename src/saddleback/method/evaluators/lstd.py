@@ -35,14 +35,15 @@ import numpy as np
 from scipy.special import ndtri
 
 from saddleback.errors import NumericalError
-from saddleback.method.estimated_table import EmpiricalChain
-from saddleback.method.oracles import Interval
+from saddleback.method.oracles import Interval, Needs, over_all_states
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.finite_model import Resolvent, follow
 from saddleback.problem.policies import Policy
 from saddleback.problem.spaces import Array, States
 from saddleback.sampling.buffer import Buffer, PolicyValue
 
 _PIECE = 1 << 22  # entries of φ at a time (32 MB)
+_FACTORED_STATES = 1500
 
 
 def interval_from_influence(
@@ -69,6 +70,30 @@ def interval_from_influence(
     return Interval(np.clip(low, 0.0, problem.horizon), np.clip(high, 0.0, problem.horizon))
 
 
+class EmpiricalChain:
+    """The Markov chain P̂_π of a policy on a buffer that holds every pair of a finite problem.
+
+    V = (I − γP̂_π)⁻¹ (π◇),      μ = ρᵀ (I − γP̂_π)⁻¹,      visits of (s,a): μ(s) π(a|s)
+    """
+
+    def __init__(self, problem: CMDP, buffer: Buffer, policy: Policy):
+        S, _ = buffer.tabular_shape(problem)
+        self.pi = policy.probabilities(np.arange(S))
+        P = over_all_states(follow(self.pi, buffer.empirical_model()), buffer, S)
+        self._resolvent = Resolvent(P, problem.gamma, factored=S <= _FACTORED_STATES)
+        self._start = problem.start
+
+    def values(self, signals: Array) -> Array:
+        """V ``(S, k)`` of signals ``(S·A, k)``."""
+        return self._resolvent.values(np.einsum("sa,sak->sk", self.pi, signals.reshape(*self.pi.shape, -1)))
+
+    def visits(self) -> Array:
+        """Discounted visits of every pair from ρ, ``(S·A,)``."""
+        rho = np.zeros(len(self.pi))
+        np.add.at(rho, self._start.states, self._start.weights)
+        return (self._resolvent.visits(rho)[:, None] * self.pi).ravel()
+
+
 class _Solved(NamedTuple):
     """V̂(ρ) ``(1+m,)``, the influence a ``(c,)``, and V̂ on the buffer's support ``(n, 1+m)``."""
 
@@ -81,7 +106,9 @@ class _Solved(NamedTuple):
 class LSTD:
     """No parameters. Works on coresets and, through the estimated model, on tables; batches mean nothing to it."""
 
-    uses_batches = False
+    def needs(self, problem: CMDP) -> Needs:
+        """No batches."""
+        return Needs(batches=False)
 
     def evaluate(self, problem: CMDP, buffer: Buffer, policy: Policy) -> Array:
         """V̂_r(ρ), V̂_{c_1}(ρ), …, clipped to [0, H]."""

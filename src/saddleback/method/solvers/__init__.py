@@ -1,5 +1,4 @@
-"""Solvers: the MDP-Solver oracle. ``TABULAR`` names those that need every pair of a finite problem, ``EXTRAS`` the
-module of a package that some need installed."""
+"""Solvers: the MDP-Solver oracle, by name; each says itself what it needs."""
 
 from collections.abc import Callable
 from functools import partial
@@ -32,5 +31,3 @@ BY_NAME: Registry[Callable[..., Any]] = Registry(
         "stable-baselines3": StableBaselines,
     },
 )
-TABULAR = {"tabular-mdvi", "tabular-mdvi-burn-in", "perturbed-model", "quantecon", "mdpsolver"}
-EXTRAS = {"quantecon": "quantecon", "mdpsolver": "mdpsolver", "stable-baselines3": "stable_baselines3"}

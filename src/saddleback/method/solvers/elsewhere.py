@@ -23,7 +23,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 
 from saddleback.errors import NumericalError, optional_package, require
-from saddleback.method.estimated_table import estimated_table
+from saddleback.method.oracles import Needs, estimated_table
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.finite_model import Resolvent
 from saddleback.problem.policies import Policy, TabularPolicy
@@ -45,6 +45,10 @@ class QuantEcon:
 
     def __post_init__(self) -> None:
         require(self.max_sweeps >= 1, "max_sweeps", "must be at least 1", self.max_sweeps, "use 100")
+
+    def needs(self, problem: CMDP) -> Needs:
+        """A table, and the package."""
+        return Needs(every_pair=True, package=("quantecon", "quantecon"))
 
     def solve(self, problem: CMDP, buffer: Buffer, mixing: Array) -> list[Policy]:
         """The optimal policy of the estimated table for each row σ of ``mixing``, ``(k, 1+m)``."""
@@ -72,6 +76,10 @@ class MDPSolver:
         known = self.algorithm in ("mpi", "pi", "vi")
         require(known, "algorithm", "must be mpi, pi or vi", repr(self.algorithm), "use mpi")
         require(self.tolerance > 0, "tolerance", "must be positive", self.tolerance, "use 1e-11")
+
+    def needs(self, problem: CMDP) -> Needs:
+        """A table, and the package."""
+        return Needs(every_pair=True, package=("mdpsolver", "mdpsolver"))
 
     def solve(self, problem: CMDP, buffer: Buffer, mixing: Array) -> list[Policy]:
         """The optimal policy of the estimated table for each row σ of ``mixing``, ``(k, 1+m)``."""

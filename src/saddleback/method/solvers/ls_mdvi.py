@@ -32,7 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from saddleback.errors import require
-from saddleback.method.oracles import require_bounded
+from saddleback.method.oracles import Needs, require_bounded
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import GreedyPolicy, Policy, TabularPolicy, maximum_over_actions
 from saddleback.problem.rounding import first_largest
@@ -88,6 +88,10 @@ class TabularMDVI:
     """``burn_in``, in effective horizons, is plain value iteration on the first batches, as in LS-MDVI (0: literal)."""
 
     burn_in: float = 0.0
+
+    def needs(self, problem: CMDP) -> Needs:
+        """A table."""
+        return Needs(every_pair=True)
 
     def solve(self, problem: CMDP, buffer: Buffer, mixing: Array) -> list[Policy]:
         """π_T for every row of ``mixing``, all in one pass over the buffer."""

@@ -39,7 +39,7 @@ _COMPILED = 160 << 20  # numba and its machine code
 _BLOCK_BYTES = 1024  # of Python's objects around a block
 _KEPT_FEATURES = 1 << 30  # as in saddleback.sampling.value_functions
 _PIECE = 1 << 26
-_FACTORED_STATES = 1500  # as in saddleback.method.estimated_table
+_FACTORED_STATES = 1500  # as in saddleback.method.evaluators.lstd
 
 
 class Lot(NamedTuple):
