@@ -15,9 +15,7 @@ from saddleback.theory.meta_theorem import (
     DualSettings,
     Guarantee,
     column_guarantee,
-    column_target,
     dual_settings,
-    error_for,
     guarantee_of,
 )
 from saddleback.theory.paper_rates import (
@@ -44,10 +42,8 @@ __all__ = [
     "Split",
     "best_split",
     "column_guarantee",
-    "column_target",
     "comparison",
     "dual_settings",
-    "error_for",
     "guarantee_of",
     "guaranteed_epsilon",
     "linear_evaluation_error",

@@ -51,7 +51,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
@@ -69,10 +69,17 @@ from saddleback.theory.coefficients import (
 LABEL: Final = "rigorous"
 
 Method = Literal["smaller", "hoeffding", "bernstein"]
+Dual = Literal["column-generation", "projected-descent"]
+Buffers = Literal["own", "alike"]
 
-_TABULAR: Final = {
-    "hoeffding": (hoeffding_solver, hoeffding_evaluation),
-    "bernstein": (bernstein_solver, bernstein_evaluation),
+_LINEAR: Final = (linear_solver, linear_evaluation)  # for roles 0 and 1
+_HOEFFDING: Final = (hoeffding_solver, hoeffding_evaluation)
+_BERNSTEIN: Final = (bernstein_solver, bernstein_evaluation)
+_BOUNDS: Final[dict[str, tuple[tuple[Callable[..., Coefficients], ...], ...]]] = {
+    "linear": (_LINEAR,),
+    "hoeffding": (_HOEFFDING,),
+    "bernstein": (_BERNSTEIN,),
+    "smaller": (_HOEFFDING, _BERNSTEIN),
 }
 
 ErrorBound = Callable[[int, int], float]
@@ -91,72 +98,47 @@ class Split(NamedTuple):
     error: float
 
 
-def linear_solver_error(
-    num_iterations: int,
-    samples_per_iteration: int,
-    *,
-    gamma: float,
-    lebesgue: float,
-    coreset_size: int,
-    num_problems: int,
-    delta: float,
-) -> float:
-    """f_mdp of LS-MDVI; ``lebesgue`` is Γ (the design's Lebesgue constant, or √g). Infinite unless κ < ½."""
-    T, M = num_iterations, samples_per_iteration
-    _check(T, M, gamma, lebesgue, coreset_size, num_problems, delta)
-    given: dict[str, Any] = {"gamma": gamma, "lebesgue": lebesgue, "coreset_size": coreset_size, "delta": delta}
-    return _value(linear_solver, T, M, num_problems, given)
+class Linear(TypedDict):
+    """What the bounds of least-squares oracles depend on: γ, Γ (the design's Lebesgue constant, or √g), |C|, n and δ."""
+
+    gamma: float
+    lebesgue: float
+    coreset_size: int
+    num_problems: int
+    delta: float
 
 
-def linear_evaluation_error(
-    num_iterations: int,
-    samples_per_iteration: int,
-    *,
-    gamma: float,
-    lebesgue: float,
-    coreset_size: int,
-    num_problems: int,
-    delta: float,
-) -> float:
+class Tabular(TypedDict):
+    """What the bounds of tabular oracles depend on: γ, S·A, n and δ."""
+
+    gamma: float
+    num_pairs: int
+    num_problems: int
+    delta: float
+
+
+def linear_solver_error(num_iterations: int, samples_per_iteration: int, **asked: Unpack[Linear]) -> float:
+    """f_mdp of LS-MDVI. Infinite unless κ < ½."""
+    return _error("linear", 0, num_iterations, samples_per_iteration, **asked)
+
+
+def linear_evaluation_error(num_iterations: int, samples_per_iteration: int, **asked: Unpack[Linear]) -> float:
     """f_eva of LS-PE; ``num_problems`` counts policies times rewards. Infinite unless κ < ½."""
-    T, M = num_iterations, samples_per_iteration
-    _check(T, M, gamma, lebesgue, coreset_size, num_problems, delta)
-    given: dict[str, Any] = {"gamma": gamma, "lebesgue": lebesgue, "coreset_size": coreset_size, "delta": delta}
-    return _value(linear_evaluation, T, M, num_problems, given)
+    return _error("linear", 1, num_iterations, samples_per_iteration, **asked)
 
 
 def tabular_solver_error(
-    num_iterations: int,
-    samples_per_iteration: int,
-    *,
-    gamma: float,
-    num_pairs: int,
-    num_problems: int,
-    delta: float,
-    method: Method = "smaller",
+    num_iterations: int, samples_per_iteration: int, *, method: Method = "smaller", **asked: Unpack[Tabular]
 ) -> float:
     """f_mdp of Tabular-MDVI from V̂⁰ = 0, by ``method``; no condition on M. After a burn-in only "hoeffding" is proved."""
-    T, M = num_iterations, samples_per_iteration
-    _check(T, M, gamma, 1.0, num_pairs, num_problems, delta)
-    given: dict[str, Any] = {"gamma": gamma, "num_pairs": num_pairs, "delta": delta}
-    return min(_value(_TABULAR[name][0], T, M, num_problems, given) for name in _methods(method))
+    return _error(method, 0, num_iterations, samples_per_iteration, **asked)
 
 
 def tabular_evaluation_error(
-    num_iterations: int,
-    samples_per_iteration: int,
-    *,
-    gamma: float,
-    num_pairs: int,
-    num_problems: int,
-    delta: float,
-    method: Method = "smaller",
+    num_iterations: int, samples_per_iteration: int, *, method: Method = "smaller", **asked: Unpack[Tabular]
 ) -> float:
     """f_eva of Tabular-PE, by ``method``; ``num_problems`` counts policies times rewards."""
-    T, M = num_iterations, samples_per_iteration
-    _check(T, M, gamma, 1.0, num_pairs, num_problems, delta)
-    given: dict[str, Any] = {"gamma": gamma, "num_pairs": num_pairs, "delta": delta}
-    return min(_value(_TABULAR[name][1], T, M, num_problems, given) for name in _methods(method))
+    return _error(method, 1, num_iterations, samples_per_iteration, **asked)
 
 
 def with_rounding(solver_error: float, *, horizon: float, resolution: int, num_constraints: int = 1) -> float:
@@ -190,17 +172,12 @@ def best_split(num_samples: int, *errors: ErrorBound, most_iterations: int | Non
     return min((Split(T, N // T, max(f(T, N // T) for f in errors)) for T in candidates), key=lambda s: s.error)
 
 
-def _value(bound: Callable[..., Coefficients], T: int, M: int, num_problems: int, given: dict[str, Any]) -> float:
-    return float(bound(np.array(float(T)), np.array(math.log(T)), np.array(math.log(num_problems)), **given).error(M))
-
-
-def _methods(method: str) -> tuple[str, ...]:
-    rule = "must be 'smaller', 'hoeffding' or 'bernstein'"
-    require(method in ("smaller", *_TABULAR), "method", rule, repr(method), "leave it out for the smaller of the two")
-    return tuple(_TABULAR) if method == "smaller" else (method,)
-
-
-def _check(T: int, M: int, gamma: float, Gamma: float, size: int, n: int, delta: float) -> None:
+def _error(method: str, role: int, T: int, M: int, *, num_problems: int, **given: Any) -> float:
+    """The least error by the bounds of ``method``, of the solver (role 0) or the evaluator (role 1)."""
+    n, size = num_problems, int(given.get("coreset_size", given.get("num_pairs", 0)))
+    gamma, delta, Gamma = given["gamma"], given["delta"], given.get("lebesgue", 1.0)
+    rule, remedy = "must be 'smaller', 'hoeffding' or 'bernstein'", "leave it out for the smaller of the two"
+    require(method in _BOUNDS, "method", rule, repr(method), remedy)
     require(T >= 1, "num_iterations", "must be at least 1", T, "T is the number of batches")
     require(M >= 1, "samples_per_iteration", "must be at least 1", M, "draw at least T samples a pair")
     require(0 <= gamma < 1, "gamma", "must lie in [0, 1)", gamma, "for undiscounted problems set a horizon")
@@ -208,10 +185,8 @@ def _check(T: int, M: int, gamma: float, Gamma: float, size: int, n: int, delta:
     require(size >= 1, "coreset_size", "must be at least 1", size, "count the pairs that are sampled")
     require(n >= 1, "num_problems", "must be at least 1", n, "count the rewards asked of the oracle")
     require(0 < delta < 1, "delta", "must lie in (0, 1)", delta, "give the failure probability you accept, such as 0.1")
-
-
-Dual = Literal["column-generation", "projected-descent"]
-Buffers = Literal["own", "alike"]
+    at = np.array(float(T)), np.array(math.log(T)), np.array(math.log(n))
+    return min(float(bounds[role](*at, **given).error(M)) for bounds in _BOUNDS[method])
 
 
 class Stage(NamedTuple):
@@ -250,10 +225,6 @@ class Setting:
         """H."""
         return 1 / (1 - self.gamma)
 
-    def grid_size(self, resolution: int) -> int:
-        """n, the rewards that the solver may be asked for."""
-        return math.comb(resolution + self.num_constraints, self.num_constraints)
-
     def choose(self, error: float) -> Choice:
         """The cheapest way to an error q (column generation) or f (projected descent)."""
         q, H, m = error, self.horizon, self.num_constraints
@@ -262,7 +233,7 @@ class Setting:
             resolutions = [max(1, math.ceil((m + 1) * H / (2 * share * q))) for share in w.flat]
         else:
             resolutions = [max(1, math.ceil(10 * H / q))]
-        log_n = np.array([math.log(self.grid_size(n)) for n in resolutions])[:, None, None]
+        log_n = np.array([math.log(num_grid_points(n, m)) for n in resolutions])[:, None, None]
         f_m, f_e, tau = self._shares(q, w)
         A, B = self._buffers(f_m, f_e, log_n)
         best = np.unravel_index(int(np.argmin(A.cost + B.cost)), A.cost.shape)
@@ -273,7 +244,7 @@ class Setting:
 
     def errors(self, choice: Choice) -> tuple[float, float]:
         """f_m (without rounding) and f_e of what was chosen."""
-        log_n, found = math.log(self.grid_size(choice.resolution)), []
+        log_n, found = math.log(num_grid_points(choice.resolution, self.num_constraints)), []
         for role, (T, M) in enumerate((choice.solver, choice.evaluation)):
             log_role = np.array(log_n + role * math.log(1 + self.num_constraints))
             bounds = self._bounds(np.array(float(T)), np.array(math.log(T)), log_role, role)
@@ -307,12 +278,11 @@ class Setting:
 
     def _bounds(self, T: Array, log_T: Array, log_n: Array, role: int) -> list[Coefficients]:
         given: dict[str, Any] = {"gamma": self.gamma, "delta": self.delta}
-        if self.lebesgue is not None:
-            given |= {"lebesgue": self.lebesgue, "coreset_size": self.num_pairs}
-            return [(linear_solver, linear_evaluation)[role](T, log_T, log_n, **given)]
-        given["num_pairs"] = self.num_pairs
-        tabular = (hoeffding_solver, bernstein_solver), (hoeffding_evaluation, bernstein_evaluation)
-        return [bound(T, log_T, log_n, **given) for bound in tabular[role]]
+        if self.lebesgue is None:
+            method, given["num_pairs"] = "smaller", self.num_pairs
+        else:
+            method, given["lebesgue"], given["coreset_size"] = "linear", self.lebesgue, self.num_pairs
+        return [bounds[role](T, log_T, log_n, **given) for bounds in _BOUNDS[method]]
 
 
 class _Candidates(NamedTuple):

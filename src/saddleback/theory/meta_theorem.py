@@ -110,36 +110,17 @@ def dual_settings(
     f, H, b = error, horizon, threshold
     U = 2 * H / zeta  # U = 2/(ζ(1−γ))
     low, high = U * H / 1e9, U * H / 10  # the upper end is √K ≥ 10; the lower keeps K ≤ 1e18 an honest integer
-    require(
-        low <= f <= high,
-        "error",
-        f"must lie in [{low:g}, {high:g}], where K = (UH/f)² is at least 100 and at most 1e18",
-        f,
-        "above that range the theorem promises nothing, so draw more samples; below it no computer would finish",
-    )
+    rule = f"must lie in [{low:g}, {high:g}], where K = (UH/f)² is at least 100 and at most 1e18"
+    remedy = "above that range the theorem promises nothing, so draw more samples; below it no computer would finish"
+    require(low <= f <= high, "error", rule, f, remedy)
     if feasibility == "strict":
-        require(
-            f <= zeta / 6,
-            "error",
-            f"must lie in (0, ζ/6] = (0, {zeta / 6:g}] for strict feasibility",
-            f,
-            "draw more samples, lower the threshold, or ask for relaxed feasibility",
-        )
+        remedy = "draw more samples, lower the threshold, or ask for relaxed feasibility"
+        require(f <= zeta / 6, "error", f"must lie in (0, ζ/6] = (0, {zeta / 6:g}] for strict feasibility", f, remedy)
     shift, loss, violation = _CONSTANTS[row]
     K = math.ceil((U * H / f) ** 2)  # K = U²/(f²(1−γ)²)
     eta = U / (H * math.sqrt(K))  # η = U(1−γ)/√K
     unit = f if feasibility == "relaxed" else f * H / zeta
     return DualSettings(U, eta, K, b + shift * f, Guarantee(loss * unit, violation * f, version))
-
-
-def error_for(epsilon: float, *, horizon: float, zeta: float, feasibility: Feasibility) -> float:
-    """The largest f whose corrected guarantee is ε: relaxed ε/3.5, strict min{εζ/(5H), ζ/6}."""
-    _check_problem(horizon, zeta, 0.0)
-    require(epsilon > 0, "epsilon", "must be positive", epsilon, "give the accuracy wanted of the discounted total")
-    H = horizon
-    if feasibility == "strict":
-        return min(epsilon * zeta / (5 * H), zeta / 6)
-    return min(epsilon / 3.5, H * H / (5 * zeta))  # the second keeps √K ≥ 10
 
 
 def guarantee_of(
@@ -173,15 +154,6 @@ def guarantee_of(
     return Guarantee(loss, min(b, max(0.0, b - floor)), "corrected, any K")
 
 
-def column_target(
-    threshold: float, *, solver_error: float, evaluation_error: float, tolerance: float, feasibility: Feasibility
-) -> float:
-    """b' for relaxed and strict feasibility."""
-    if feasibility == "strict":
-        return threshold + evaluation_error
-    return threshold - (solver_error + evaluation_error + tolerance)
-
-
 def column_guarantee(
     *,
     target: float,
@@ -208,13 +180,8 @@ def column_guarantee(
 def _check_problem(horizon: float, zeta: float, threshold: float) -> None:
     H = horizon
     require(1 <= H < math.inf, "horizon", "must lie in [1, ∞)", H, "give H = 1/(1−γ)")
-    require(
-        0 <= threshold < H,
-        "threshold",
-        f"must lie in [0, H) = [0, {H:g}) in the paper's units",
-        threshold,
-        "a negative one always holds, one of H or more leaves no slack",
-    )
+    remedy = "a negative one always holds, one of H or more leaves no slack"
+    require(0 <= threshold < H, "threshold", f"must lie in [0, H) = [0, {H:g}) in the paper's units", threshold, remedy)
     room = H - threshold
     require(
         0 < zeta <= room * (1 + 1e-12),  # b + ζ ≤ H may be computed with rounding

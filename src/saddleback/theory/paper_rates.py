@@ -167,13 +167,8 @@ def _assemble(
 
 def _check_common(delta: float, H: float, zeta: float, b: float, feasibility: str) -> None:
     where = "the paper"
-    require(
-        feasibility in ("relaxed", "strict"),
-        "feasibility",
-        "must be 'relaxed' or 'strict'",
-        repr(feasibility),
-        "use one of the two",
-    )
+    rule = "must be 'relaxed' or 'strict'"
+    require(feasibility in ("relaxed", "strict"), "feasibility", rule, repr(feasibility), "use one of the two")
     _in_range("delta", 0 < delta < 1, "(0, 1)", delta, where)
     _in_range("horizon", 1 <= H < math.inf, "[1, ∞)", H, where)
     _in_range("threshold", 0 <= b < H, f"[0, H) = [0, {H:g})", b, where)

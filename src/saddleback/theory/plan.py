@@ -21,6 +21,8 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple, get_args
 
 from saddleback.errors import InputError, require
+from saddleback.method.duals.column_generation import column_shift
+from saddleback.method.oracles import OracleErrors
 from saddleback.theory.errors import Buffers, Choice, Dual, Setting, Stage
 from saddleback.theory.meta_theorem import Feasibility, Guarantee, dual_settings
 
@@ -82,21 +84,12 @@ class Question:
             value, words = getattr(self, name), get_args(allowed)
             require(value in words, name, f"must be {words[0]!r} or {words[1]!r}", repr(value), "use one of the two")
         require(m >= 1, "num_constraints", "must be at least 1", m, "without constraints any solver will do")
-        require(
-            m == 1 or self.dual == "column-generation",
-            "num_constraints",
-            "must be 1 for projected-descent, whose guarantee is for one constraint",
-            m,
-            "use column-generation",
-        )
+        rule = "must be 1 for projected-descent, whose guarantee is for one constraint"
+        require(m == 1 or self.dual == "column-generation", "num_constraints", rule, m, "use column-generation")
         H, needed = self.setting.horizon, self.dual == "projected-descent" or self.feasibility == "strict"
-        require(
-            0 < self.zeta <= H if self.zeta is not None else not needed,
-            "zeta",
-            f"must lie in (0, H] = (0, {H:g}]",
-            self.zeta,
-            "give a lower bound on max V_c − b; only relaxed feasibility by column generation does without",
-        )
+        rule = f"must lie in (0, H] = (0, {H:g}]"
+        remedy = "give a lower bound on max V_c − b; only relaxed feasibility by column generation does without"
+        require(0 < self.zeta <= H if self.zeta is not None else not needed, "zeta", rule, self.zeta, remedy)
 
     @cached_property
     def setting(self) -> Setting:
@@ -126,6 +119,10 @@ class Question:
         if self.dual == "column-generation":
             return 1.0 if relaxed else 1 + H / self.slack
         return 3.5 if relaxed else 5 * H / self.slack
+
+    def error_for(self, epsilon: float) -> float:
+        """The largest q or f whose guarantee is ε."""
+        return min(epsilon / self.scale, self.errors[1])
 
     @property
     def errors(self) -> tuple[float, float]:
@@ -234,23 +231,12 @@ def plan(
     S, seconds = num_states, simulator_seconds_per_call
     require(bytes_per_sample >= 1, "bytes_per_sample", "must be at least 1", bytes_per_sample, "use 4")
     require(S is None or S >= 1, "num_states", "must be at least 1", S, "leave it out where there are infinitely many")
-    require(
-        seconds is None or 0 <= seconds < math.inf,
-        "simulator_seconds_per_call",
-        "must lie in [0, ∞)",
-        seconds,
-        "measure it, or leave it out",
-    )
-    H, (least, most) = question.setting.horizon, question.errors
-    low = question.scale * least
-    require(
-        low <= epsilon <= H,
-        "epsilon",
-        f"must lie in [{low:.3g}, H] = [{low:.3g}, {H:g}]",
-        epsilon,
-        "values lie in [0, H], so any policy is H-optimal; far below that range nobody could draw the samples",
-    )
-    error = min(epsilon / question.scale, most)
+    rule, remedy = "must lie in [0, ∞)", "measure it, or leave it out"
+    require(seconds is None or 0 <= seconds < math.inf, "simulator_seconds_per_call", rule, seconds, remedy)
+    H, low = question.setting.horizon, question.scale * question.errors[0]
+    remedy = "values lie in [0, H], so any policy is H-optimal; far below that range nobody could draw the samples"
+    require(low <= epsilon <= H, "epsilon", f"must lie in [{low:.3g}, H] = [{low:.3g}, {H:g}]", epsilon, remedy)
+    error = question.error_for(epsilon)
     choice = question.setting.choose(_AIM * error)
     return _assemble(question, epsilon, error, choice, bytes_per_sample, num_states, simulator_seconds_per_call)
 
@@ -332,6 +318,6 @@ def _dual(question: Question, error: float, choice: Choice) -> tuple[int | None,
         told = dual_settings(error, horizon=s.horizon, zeta=question.slack, threshold=0.0, feasibility=feasibility)
         return told.num_iterations, told.target, told.guarantee
     f_m, f_e = s.errors(choice)
-    if feasibility == "strict":
-        return None, f_e, Guarantee(question.scale * error, 0.0, "column generation")
-    return None, -(f_m + choice.rounding + f_e + choice.tolerance), Guarantee(error, error, "column generation")
+    shift = column_shift(OracleErrors(f_m + choice.rounding, f_e), choice.tolerance, feasibility == "strict")
+    missed = 0.0 if feasibility == "strict" else error
+    return None, shift, Guarantee(question.scale * error, missed, "column generation")

@@ -194,13 +194,8 @@ def held_out_tests(
     probes = choose_probes(problem, functions, num_functions, rng)
     k, c = len(actions), design.size
     n = samples // (k + c)
-    require(
-        n >= 4,
-        "samples",
-        f"must give each of the {k} held-out pairs and {c} pairs of the coreset at least 4",
-        samples,
-        f"draw {4 * (k + c)} or more, or hold out fewer pairs",
-    )
+    rule = f"must give each of the {k} held-out pairs and {c} pairs of the coreset at least 4"
+    require(n >= 4, "samples", rule, samples, f"draw {4 * (k + c)} or more, or hold out fewer pairs")
     sources = np.concatenate([states, design.states]), np.concatenate([actions, design.actions])
     folds = _moments(problem, model, *sources, probes, n, seed, first_pair + 1, executor)
     A = np.hstack([np.eye(k), -problem.required_features().at(states, actions) @ design.operator])

@@ -148,13 +148,8 @@ def _check(x: Array, low: float, high: float, delta: float) -> None:
     require(0 < delta < 1, "delta", "must lie in (0, 1)", delta, "0.05 means 95 % confidence")
     slack = 1e-9 * max(1.0, high - low)
     least, most = float(x.min()), float(x.max())
-    require(
-        low - slack <= least and most <= high + slack,
-        "x",
-        f"must lie in [{low:g}, {high:g}]",
-        (least, most),
-        "declare the true range: the interval depends on it",
-    )
+    rule, remedy = f"must lie in [{low:g}, {high:g}]", "declare the true range: the interval depends on it"
+    require(low - slack <= least and most <= high + slack, "x", rule, (least, most), remedy)
 
 
 class Bets:

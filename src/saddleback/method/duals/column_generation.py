@@ -32,8 +32,13 @@ import numpy as np
 
 from saddleback.errors import require
 from saddleback.method.master_lp import matrix_game, solve_master, upper_bound
-from saddleback.method.oracles import ColumnTerms, DualContext, DualSummary, Ending, Proposal, Step
+from saddleback.method.oracles import ColumnTerms, DualContext, DualSummary, Ending, OracleErrors, Proposal, Step
 from saddleback.problem.spaces import Array
+
+
+def column_shift(errors: OracleErrors, tolerance: float, strict: bool) -> float:
+    """b' − b for oracles of these proved errors and the tolerance τ."""
+    return errors.evaluation if strict else -(errors.solver + errors.evaluation + tolerance)
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ class ColumnGeneration:
         useful = errors.solver + 2 * errors.evaluation + tau <= max(context.room, 0.0)
         target = context.target
         if target is None and useful:
-            target = b + errors.evaluation if context.strict else b - (errors.solver + errors.evaluation + tau)
+            target = b + column_shift(errors, tau, context.strict)
         elif target is None:
             target = context.measured_target()
         # A threshold at the very edge of what is reachable must not fail by a rounding error.

@@ -46,13 +46,8 @@ class PerturbedModel:
 
     def __post_init__(self) -> None:
         require(self.epsilon > 0, "epsilon", "must be positive", self.epsilon, "use an accuracy in (0, H]")
-        require(
-            self.perturbation_constant > 0,
-            "perturbation_constant",
-            "must be positive",
-            self.perturbation_constant,
-            "use 1",
-        )
+        rule = "must be positive"
+        require(self.perturbation_constant > 0, "perturbation_constant", rule, self.perturbation_constant, "use 1")
 
     def needs(self, problem: CMDP) -> Needs:
         """A table."""
