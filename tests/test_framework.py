@@ -16,7 +16,7 @@ from saddleback.method.duals import ProjectedDescent
 from saddleback.method.framework import Oracle, Outcome, run
 from saddleback.method.oracles import Proposal, Step, round_to_grid, simplex_point
 from saddleback.problem.policies import TabularPolicy
-from saddleback.theory import Guarantee, dual_settings, guarantee_of
+from saddleback.theory.meta_theorem import Guarantee, dual_settings, guarantee_of
 from theory.adversarial_oracles import (
     Adversary,
     BoundBroken,

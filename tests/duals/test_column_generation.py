@@ -17,7 +17,7 @@ from saddleback.method.oracles import OracleErrors
 from saddleback.runs.settings import Method
 from saddleback.simulators.table import Table
 from saddleback.solving.prepare import prepare
-from saddleback.theory import column_guarantee
+from saddleback.theory.meta_theorem import column_guarantee
 
 
 def exact_oracle(table):

@@ -22,15 +22,15 @@ from saddleback.problem.policies import as_table
 from saddleback.runs.settings import Method
 from saddleback.solving.a_priori import oracle_errors
 from saddleback.solving.prepare import prepare
-from saddleback.theory import (
+from saddleback.theory.errors import (
     best_split,
-    dual_settings,
     linear_evaluation_error,
     linear_solver_error,
     num_grid_points,
     tabular_evaluation_error,
     tabular_solver_error,
 )
+from saddleback.theory.meta_theorem import dual_settings
 
 pytestmark = pytest.mark.check
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saddleback.errors import InputError
-from saddleback.theory import Question, dual_settings, guarantee_of
+from saddleback.theory.meta_theorem import dual_settings, guarantee_of
+from saddleback.theory.plan import Question
 
 PROBLEM = {"horizon": 10.0, "zeta": 2.0, "threshold": 5.0}
 

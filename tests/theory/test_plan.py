@@ -12,12 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saddleback.errors import InputError
-from saddleback.theory import (
-    guaranteed_epsilon,
+from saddleback.theory import guaranteed_epsilon, plan
+from saddleback.theory.errors import (
     linear_evaluation_error,
     linear_solver_error,
     num_grid_points,
-    plan,
     tabular_evaluation_error,
     tabular_solver_error,
     with_rounding,

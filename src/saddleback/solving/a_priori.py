@@ -19,7 +19,7 @@ from saddleback.method.solvers import LSMDVI, TabularMDVI
 from saddleback.problem.policies import Policy
 from saddleback.problem.spaces import Actions, Array, States
 from saddleback.solving.prepared import Prepared
-from saddleback.theory import (
+from saddleback.theory.errors import (
     linear_evaluation_error,
     linear_solver_error,
     num_grid_points,

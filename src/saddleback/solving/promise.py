@@ -25,7 +25,7 @@ from saddleback.problem.spaces import Array
 from saddleback.runs.settings import Settings
 from saddleback.solving.a_priori import oracle_errors
 from saddleback.solving.prepared import Prepared
-from saddleback.theory import column_guarantee, guarantee_of
+from saddleback.theory.meta_theorem import column_guarantee, guarantee_of
 
 
 class Promise(NamedTuple):

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, get_args
+from typing import Any, Final, NamedTuple, TypedDict, Unpack, get_args
 
 from saddleback.errors import InputError, require
 from saddleback.theory.errors import Dual
@@ -84,48 +84,34 @@ COMPARATORS: Final = (
 )
 
 
-def linear_parameters(
-    epsilon: float,
-    delta: float,
-    *,
-    dimension: int,
-    horizon: float,
-    zeta: float,
-    threshold: float,
-    feasibility: Feasibility,
-) -> PaperParameters:
+class Asked(TypedDict):
+    """What both corollaries are asked for: H, ζ, b, and "relaxed" or "strict"."""
+
+    horizon: float
+    zeta: float
+    threshold: float
+    feasibility: Feasibility
+
+
+def linear_parameters(epsilon: float, delta: float, *, dimension: int, **asked: Unpack[Asked]) -> PaperParameters:
     """Corollary thm_main2C: LS-MDVI and LS-PE, |C| = d."""
-    H, d = horizon, dimension
-    _check_common(delta, H, zeta, threshold, feasibility)
-    _in_range("epsilon", 0 < epsilon <= 1, "(0, 1]", epsilon, "Corollary thm_main2C")
-    _in_range("dimension", d >= 1, "[1, ∞)", d, "Corollary thm_main2C")
+    d, where = dimension, "Corollary thm_main2C"
+    H, e = _working_accuracy(epsilon, delta, **asked)
+    _in_range("epsilon", 0 < epsilon <= 1, "(0, 1]", epsilon, where)
+    _in_range("dimension", d >= 1, "[1, ∞)", d, where)
     iota = math.log(2 * d / delta)
-    e = _working_accuracy(epsilon, H, zeta, feasibility)
-    T, M = H**2 / e, d * H**2 / e * iota
-    return _assemble(epsilon, H, zeta, threshold, feasibility, T, M, d, iota)
+    return _assemble(epsilon, H**2 / e, d * H**2 / e * iota, d, iota, **asked)
 
 
-def tabular_parameters(
-    epsilon: float,
-    delta: float,
-    *,
-    num_pairs: int,
-    horizon: float,
-    zeta: float,
-    threshold: float,
-    feasibility: Feasibility,
-) -> PaperParameters:
+def tabular_parameters(epsilon: float, delta: float, *, num_pairs: int, **asked: Unpack[Asked]) -> PaperParameters:
     """Corollary thm_main2CT: Tabular-MDVI and Tabular-PE on all S·A pairs."""
-    H, SA = horizon, num_pairs
-    _check_common(delta, H, zeta, threshold, feasibility)
-    _in_range("epsilon", 0 < epsilon <= 1 / H**2, f"(0, 1/H²] = (0, {1 / H**2:g}]", epsilon, "Corollary thm_main2CT")
-    _in_range("num_pairs", SA >= 1, "[1, ∞)", SA, "Corollary thm_main2CT")
-    iota = math.log(2 * SA / delta) ** 2
-    e = _working_accuracy(epsilon, H, zeta, feasibility)
-    T, M = H**2 / e, H / e * iota
-    gamma = 1 - 1 / H
+    SA, where = num_pairs, "Corollary thm_main2CT"
+    H, e = _working_accuracy(epsilon, delta, **asked)
+    _in_range("epsilon", 0 < epsilon <= 1 / H**2, f"(0, 1/H²] = (0, {1 / H**2:g}]", epsilon, where)
+    _in_range("num_pairs", SA >= 1, "[1, ∞)", SA, where)
+    iota, T, gamma = math.log(2 * SA / delta) ** 2, H**2 / e, 1 - 1 / H
     _in_range("epsilon", gamma * T >= 2 * math.log(T), "the range where T ≥ 2 log(T)/γ", epsilon, "Lemma lem_mdvi")
-    return _assemble(epsilon, H, zeta, threshold, feasibility, T, M, SA, iota)
+    return _assemble(epsilon, T, H / e * iota, SA, iota, **asked)
 
 
 def lower_bound(
@@ -142,30 +128,9 @@ def lower_bound(
     return d**2 * H**5 / (epsilon**2 * zeta**2)
 
 
-def _working_accuracy(epsilon: float, H: float, zeta: float, feasibility: Feasibility) -> float:
-    """ε, or εζ(1−γ) where the strict proof rescales it."""
-    return epsilon if feasibility == "relaxed" else epsilon * zeta / H
-
-
-def _assemble(
-    epsilon: float,
-    H: float,
-    zeta: float,
-    b: float,
-    feasibility: Feasibility,
-    T: float,
-    M: float,
-    coreset_size: int,
-    log_factor: float,
-) -> PaperParameters:
-    K = H**2 / epsilon**2  # K = O(1/(ε²(1−γ)²)), as the corollaries write it
-    U = H / zeta  # U = O(1/(ζ(1−γ)))
-    eta = U / (H * math.sqrt(K))  # η = U(1−γ)/√K
-    target = b - epsilon if feasibility == "relaxed" else b + epsilon  # b'
-    return PaperParameters(T, M, K, U, eta, target, T * M * coreset_size, log_factor)
-
-
-def _check_common(delta: float, H: float, zeta: float, b: float, feasibility: str) -> None:
+def _working_accuracy(epsilon: float, delta: float, **asked: Unpack[Asked]) -> tuple[float, float]:
+    """H, and ε, or εζ(1−γ) where the strict proof rescales it; after a look at what both corollaries are asked."""
+    H, zeta, b, feasibility = asked["horizon"], asked["zeta"], asked["threshold"], asked["feasibility"]
     where = "the paper"
     rule = "must be 'relaxed' or 'strict'"
     require(feasibility in ("relaxed", "strict"), "feasibility", rule, repr(feasibility), "use one of the two")
@@ -173,6 +138,18 @@ def _check_common(delta: float, H: float, zeta: float, b: float, feasibility: st
     _in_range("horizon", 1 <= H < math.inf, "[1, ∞)", H, where)
     _in_range("threshold", 0 <= b < H, f"[0, H) = [0, {H:g})", b, where)
     _in_range("zeta", 0 < zeta <= H, f"(0, H] = (0, {H:g}]", zeta, where)
+    return H, epsilon if feasibility == "relaxed" else epsilon * zeta / H
+
+
+def _assemble(
+    epsilon: float, T: float, M: float, coreset_size: int, log_factor: float, **asked: Unpack[Asked]
+) -> PaperParameters:
+    H, b = asked["horizon"], asked["threshold"]
+    K = H**2 / epsilon**2  # K = O(1/(ε²(1−γ)²)), as the corollaries write it
+    U = H / asked["zeta"]  # U = O(1/(ζ(1−γ)))
+    eta = U / (H * math.sqrt(K))  # η = U(1−γ)/√K
+    target = b - epsilon if asked["feasibility"] == "relaxed" else b + epsilon  # b'
+    return PaperParameters(T, M, K, U, eta, target, T * M * coreset_size, log_factor)
 
 
 def _in_range(name: str, holds: bool, interval: str, value: float, where: str) -> None:
