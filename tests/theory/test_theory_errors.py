@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from saddleback.errors import InputError
 from saddleback.method.oracles import round_to_grid, simplex_point
-from saddleback.theory.bernstein import bernstein_evaluation, bernstein_solver
 from saddleback.theory.coefficients import (
     Coefficients,
+    bernstein_evaluation,
+    bernstein_solver,
     hoeffding_evaluation,
     hoeffding_solver,
     linear_evaluation,

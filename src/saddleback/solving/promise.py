@@ -1,7 +1,7 @@
 """What a run promises before it is measured: the guarantee that follows from the dual's terms and the oracles' errors.
 
-    projected descent    Theorem thm_main2 and its corrections (:func:`saddleback.theory.guarantee_of`)
-    column generation    :func:`saddleback.theory.column_guarantee`
+    projected descent    Theorem thm_main2 and its corrections (:func:`saddleback.theory.meta_theorem.guarantee_of`)
+    column generation    :func:`saddleback.theory.meta_theorem.column_guarantee`
 
 A dual without known terms, or oracles without proved errors, promise nothing, and the solution says so.
 """

@@ -21,7 +21,7 @@ Azuma-Hoeffding their mean is at most H/(1−2κ)·√(L₂/(2TM)), and |e| ≤ 
 δ is shared by four events, the ranges and the sums of solver and evaluator: L₁ = log(8|C|Tn/δ), L₂ = log(8|C|n/δ).
 In the tabular case 0 ≤ V̂ ≤ H surely; κ = 0, Γ = 1, two events, L = log(4·SA·n/δ).
 
-**Hoeffding or Bernstein.** For tables there is a second bound, :mod:`~saddleback.theory.bernstein`, smaller where M is very
+**Hoeffding or Bernstein.** For tables there is a second bound, :mod:`~saddleback.theory.coefficients`, smaller where M is very
 large. Both are numbers that (T, M, γ, SA, n, δ) fix before a sample is drawn, and each fails with probability δ/2 at
 most. The smaller one is always the same one of the two, so it fails no more often: δ is not split between them.
 
@@ -57,9 +57,10 @@ import numpy as np
 
 from saddleback.errors import require
 from saddleback.problem.spaces import Array
-from saddleback.theory.bernstein import bernstein_evaluation, bernstein_solver
 from saddleback.theory.coefficients import (
     Coefficients,
+    bernstein_evaluation,
+    bernstein_solver,
     hoeffding_evaluation,
     hoeffding_solver,
     linear_evaluation,

@@ -19,7 +19,7 @@ b' = b − (f_m + f_e + τ) (relaxed) or b + f_e (strict). Otherwise b' = b, or 
 half-width of an evaluation.
 
 Guarantee (for the solver's f_m and the evaluator's f_e, b⁺ = b' + f_m + f_e + τ): V_c ≥ b' − f_e and
-V_r ≥ F(b⁺) − (f_m + 2f_e + τ). See :func:`saddleback.theory.column_guarantee`.
+V_r ≥ F(b⁺) − (f_m + 2f_e + τ). See :func:`saddleback.theory.meta_theorem.column_guarantee`.
 """
 
 from __future__ import annotations
