@@ -49,12 +49,7 @@ class Band:
     def to_json(self) -> dict[str, Any]:
         """What the band is worth, as JSON has it; its limits are with the points of the curve."""
         linearity = None if self.linearity is None else self.linearity.to_json()
-        return {
-            "confidence": self.confidence,
-            "samples": self.samples,
-            "assumes": self.assumes,
-            "linearity": linearity,
-        }
+        return {"confidence": self.confidence, "samples": self.samples, "assumes": self.assumes, "linearity": linearity}
 
     def at(self, thresholds: Array) -> tuple[float, float]:
         """Limits of F at thresholds ``(m,)`` in utilities; minus infinity below where no policy is proved feasible."""

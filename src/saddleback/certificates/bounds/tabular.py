@@ -120,13 +120,7 @@ class AllPairs:
 
 
 def _frozen(
-    problem: CMDP,
-    earlier: Buffer,
-    box: Array,
-    sigma: Array,
-    counts: NDArray[np.int64],
-    goal: float,
-    plain: Array,
+    problem: CMDP, earlier: Buffer, box: Array, sigma: Array, counts: NDArray[np.int64], goal: float, plain: Array
 ) -> TabularPlan:
     """The function to be tested on the fresh samples, the span they are expected to show of V*, and the likely excess."""
     gamma, H, A, V = problem.gamma, problem.horizon, problem.num_actions, plain

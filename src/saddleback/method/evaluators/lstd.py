@@ -47,13 +47,7 @@ _FACTORED_STATES = 1500
 
 
 def interval_from_influence(
-    problem: CMDP,
-    buffer: Buffer,
-    influence: Array,
-    estimate: Array,
-    V: Array,
-    drift: Array | None,
-    confidence: float,
+    problem: CMDP, buffer: Buffer, influence: Array, estimate: Array, V: Array, drift: Array | None, confidence: float
 ) -> Interval:
     """Limits for the true values; ``V`` is V̂ and ``drift`` V⁰ − V̂^T (None: no bias) on the support, ``(n, 1+m)``."""
     _, variance = buffer.moments(V)
