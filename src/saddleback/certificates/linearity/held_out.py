@@ -42,7 +42,7 @@ from saddleback.designs.design import Design
 from saddleback.errors import require
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Actions, Array, States
-from saddleback.sampling.blocks import BlockSource, Executor, InOrder, blocks_for
+from saddleback.sampling.blocks import Block, BlockSource, Executor, InOrder, blocks_for
 from saddleback.simulators.generative_model import Draw, GenerativeModel, Stream, generator
 
 StateFunction = Callable[[States], Array]
@@ -170,34 +170,37 @@ class _Moments(NamedTuple):
     covariance: Array
 
 
-def held_out_tests(
-    problem: CMDP,
-    design: Design,
-    model: GenerativeModel,
-    *,
-    samples: int,
-    seed: int,
-    delta: float,
-    functions: Sequence[StateFunction],
-    num_pairs: int,
-    num_functions: int,
-    first_pair: int,
-    executor: Executor | None = None,
-) -> HeldOut:
-    """Draw ``samples`` in all, the same number at every pair, and test.
+class Probing(NamedTuple):
+    """What is probed, besides random functions, and the streams (seed, CERTIFICATE, pair) that are used up for it.
 
-    The streams (seed, CERTIFICATE, pair) with pair = first_pair … first_pair + |C| + num_pairs are used up.
+    pair = first_pair … first_pair + |C| + num_pairs. ``executor`` draws the blocks (None: here).
     """
+
+    functions: Sequence[StateFunction]
+    num_pairs: int
+    num_functions: int
+    seed: int
+    first_pair: int
+    executor: Executor | None
+
+
+def held_out_tests(
+    problem: CMDP, design: Design, model: GenerativeModel, probing: Probing, samples: int, delta: float
+) -> HeldOut:
+    """Draw ``samples`` in all, the same number at every pair, and test."""
     assert design.operator is not None
-    rng = generator(seed, Stream.CERTIFICATE, first_pair, 0)
-    states, actions = choose_pairs(problem, design, num_pairs, rng)
-    probes = choose_probes(problem, functions, num_functions, rng)
+    rng = generator(probing.seed, Stream.CERTIFICATE, probing.first_pair, 0)
+    states, actions = choose_pairs(problem, design, probing.num_pairs, rng)
+    probes = choose_probes(problem, probing.functions, probing.num_functions, rng)
     k, c = len(actions), design.size
     n = samples // (k + c)
     rule = f"must give each of the {k} held-out pairs and {c} pairs of the coreset at least 4"
     require(n >= 4, "samples", rule, samples, f"draw {4 * (k + c)} or more, or hold out fewer pairs")
-    sources = np.concatenate([states, design.states]), np.concatenate([actions, design.actions])
-    folds = _moments(problem, model, *sources, probes, n, seed, first_pair + 1, executor)
+    first = probing.first_pair + 1
+    everywhere = np.concatenate([states, design.states]), np.concatenate([actions, design.actions])
+    source = BlockSource(model, problem, *everywhere, probing.seed, first)
+    tasks = blocks_for(Stream.CERTIFICATE, np.full(k + c, n), first_pair=first)
+    folds = _moments(dict((probing.executor or InOrder()).run(source.draw, tasks)), probes, first, k + c, n)
     A = np.hstack([np.eye(k), -problem.required_features().at(states, actions) @ design.operator])
     single = _one_by_one(A, folds[2], probes.names, delta / 2)
     both = [_together(A, folds[a], folds[1 - a], delta / 4) for a in (0, 1)]
@@ -231,22 +234,11 @@ def _together(A: Array, a: _Moments, b: _Moments, delta: float) -> Deviation:
 
 
 def _moments(
-    problem: CMDP,
-    model: GenerativeModel,
-    states: States,
-    actions: Actions,
-    probes: Probes,
-    n: int,
-    seed: int,
-    first_pair: int,
-    executor: Executor | None,
+    drawn: dict[Block, Draw], probes: Probes, first_pair: int, num_pairs: int, n: int
 ) -> tuple[_Moments, _Moments, _Moments]:
     """Of the even samples, the odd ones and all, block by block."""
-    Y, K = len(actions), len(probes.names)
+    Y, K = num_pairs, len(probes.names)
     num, sums, products = np.zeros(2, dtype=np.int64), np.zeros((2, Y, K)), np.zeros((2, Y, K, K))
-    source = BlockSource(model, problem, states, actions, seed, first_pair)
-    tasks = blocks_for(Stream.CERTIFICATE, np.full(Y, n), first_pair=first_pair)
-    drawn = dict((executor or InOrder()).run(source.draw, tasks))
     for block in sorted(drawn):
         y = block.pair - first_pair
         x = probes.evaluate(drawn.pop(block)) - 0.5  # centred: less is lost when squares are subtracted
