@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers import descent_guarantee
 from saddleback.errors import InputError
-from saddleback.theory.meta_theorem import dual_settings, guarantee_of
+from saddleback.theory.meta_theorem import dual_settings
 from saddleback.theory.plan import Question
 
 PROBLEM = {"horizon": 10.0, "zeta": 2.0, "threshold": 5.0}
@@ -71,7 +72,7 @@ def test_the_simplified_constants_follow_from_the_bounds_for_any_K(draw: tuple[f
             feasibility=feasibility,  # type: ignore[arg-type]
             version=version,  # type: ignore[arg-type]
         )
-        proved = guarantee_of(
+        proved = descent_guarantee(
             upper=chosen.upper,
             step_size=chosen.step_size,
             num_iterations=chosen.num_iterations,
@@ -92,7 +93,7 @@ def test_exact_oracles_and_many_rounds_lose_nothing() -> None:
     losses = []
     for K in (10**4, 10**6):
         U = 10.0
-        promise = guarantee_of(
+        promise = descent_guarantee(
             **PROBLEM,
             upper=U,
             step_size=U / (10 * math.sqrt(K)),
@@ -114,13 +115,13 @@ def test_vacuous_bounds_are_the_trivial_ones() -> None:
         {"solver_error": math.inf, "evaluation_error": math.inf, "upper": 10.0, "num_iterations": 10**6},
         {"solver_error": 2.0, "evaluation_error": 5.0, "upper": 0.01, "num_iterations": 1},
     ):
-        promise = guarantee_of(**common, **change)  # type: ignore[arg-type]
+        promise = descent_guarantee(**common, **change)  # type: ignore[arg-type]
         assert (promise.reward_loss, promise.violation) == (10.0, 5.0)
 
 
 def test_the_guarantee_shrinks_with_the_errors() -> None:
     def promise(f_m: float, f_e: float) -> tuple[float, float]:
-        g = guarantee_of(
+        g = descent_guarantee(
             **PROBLEM,
             upper=10.0,
             step_size=1e-3,
@@ -201,7 +202,7 @@ def test_the_bounds_for_any_K_name_what_is_out_of_range(change: dict[str, float]
         "evaluation_error": 0.1,
     }
     with pytest.raises(InputError, match=f"`{name}`"):
-        guarantee_of(**{**asked, **change})  # type: ignore[arg-type]
+        descent_guarantee(**{**asked, **change})  # type: ignore[arg-type]
 
 
 # ---- errata of the paper's proof -------------------------------------------------------------------------------------

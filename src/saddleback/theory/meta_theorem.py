@@ -58,6 +58,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from saddleback.errors import require
+from saddleback.method.oracles import DescentTerms, OracleErrors
 
 Feasibility = Literal["relaxed", "strict"]
 Version = Literal["paper", "corrected", "corrected, paper's target"]
@@ -124,26 +125,17 @@ def dual_settings(
 
 
 def guarantee_of(
-    *,
-    upper: float,
-    step_size: float,
-    num_iterations: int,
-    target: float,
-    solver_error: float,
-    evaluation_error: float,
-    horizon: float,
-    zeta: float,
-    threshold: float,
+    terms: DescentTerms, errors: OracleErrors, *, target: float, horizon: float, threshold: float
 ) -> Guarantee:
     """The bounds proved above for any U, η, K and b'; values in [0, H] cap the loss at H and the violation at b."""
-    _check_problem(horizon, zeta, threshold)
-    require(0 < upper < math.inf, "upper", "must be positive and finite", upper, "use 2H/ζ")
-    require(0 < step_size < math.inf, "step_size", "must be positive and finite", step_size, "use U/(H√K)")
-    require(num_iterations >= 1, "iterations", "must be at least 1", num_iterations, "use 1000 or more")
-    require(target <= horizon, "target", f"must be at most H = {horizon:g}", target, "lower the margin above b")
-    require(solver_error >= 0, "solver_error", "must not be negative", solver_error, "give f_mdp")
-    require(evaluation_error >= 0, "evaluation_error", "must not be negative", evaluation_error, "give f_eva")
-    f_m, f_e, H, b, U, eta, K = solver_error, evaluation_error, horizon, threshold, upper, step_size, num_iterations
+    (U, eta, K, zeta), (f_m, f_e), H, b = terms, errors, horizon, threshold
+    _check_problem(H, zeta, b)
+    require(0 < U < math.inf, "upper", "must be positive and finite", U, "use 2H/ζ")
+    require(0 < eta < math.inf, "step_size", "must be positive and finite", eta, "use U/(H√K)")
+    require(K >= 1, "iterations", "must be at least 1", K, "use 1000 or more")
+    require(target <= H, "target", f"must be at most H = {H:g}", target, "lower the margin above b")
+    require(f_m >= 0, "solver_error", "must not be negative", f_m, "give f_mdp")
+    require(f_e >= 0, "evaluation_error", "must not be negative", f_e, "give f_eva")
     shift = target + f_m + f_e - b  # b̃ − b
     loss = H
     if shift <= zeta:
@@ -155,19 +147,12 @@ def guarantee_of(
 
 
 def column_guarantee(
-    *,
-    target: float,
-    solver_error: float,
-    evaluation_error: float,
-    tolerance: float,
-    horizon: float,
-    zeta: float,
-    threshold: float,
+    errors: OracleErrors, tolerance: float, *, target: float, horizon: float, zeta: float, threshold: float
 ) -> Guarantee:
     """The bounds above for any b'; ``zeta`` is a lower bound on max V_c − b, used only where b⁺ > b."""
-    require(min(solver_error, evaluation_error, tolerance) >= 0, "errors", "must not be negative",
-            (solver_error, evaluation_error, tolerance), "give f_mdp, f_eva and the tolerance")  # fmt: skip
-    f_m, f_e, tau, H, b = solver_error, evaluation_error, tolerance, horizon, threshold
+    (f_m, f_e), tau, H, b = errors, tolerance, horizon, threshold
+    remedy = "give f_mdp, f_eva and the tolerance"
+    require(min(f_m, f_e, tau) >= 0, "errors", "must not be negative", (f_m, f_e, tau), remedy)
     shift = target + f_m + f_e + tau - b  # b⁺ − b
     loss = H
     if shift <= 0:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 from saddleback.errors import InputError, require
 from saddleback.method.duals.column_generation import column_shift
@@ -27,19 +27,12 @@ from saddleback.theory.errors import Buffers, Choice, Dual, Setting, Stage
 from saddleback.theory.meta_theorem import Feasibility, Guarantee, dual_settings
 
 Kind = Literal["linear", "tabular"]
+Label = Literal["rigorous", "heuristic"]
 
 _ROUNDING = 1e-12  # keeps the ends of a range inside it
 _AIM = 1 - 1e-6  # a plan aims a little lower than asked,
 _PRECISION = 1e-7  # by more than the bisection of a budget is off
 _COUNT_BYTES = 8  # of an entry of P̂_t, kept as a frequency
-
-
-class _Size(NamedTuple):
-    """|C|, Γ (None: a table) and what was assumed of them."""
-
-    num_pairs: int
-    lebesgue: float | None
-    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +87,7 @@ class Question:
     @cached_property
     def setting(self) -> Setting:
         """The problem as the bounds see it."""
-        C, Gamma, _ = self._size
+        C, Gamma = self._size
         return Setting(self.gamma, self.delta, C, Gamma, self.num_constraints, self.dual, self.buffers, self.rounding)
 
     @property
@@ -105,10 +98,12 @@ class Question:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What was assumed of the size."""
-        return self._size.remarks
+        if self.kind == "tabular" or self.coreset_size is not None:
+            return ()
+        return (f"assumes a coreset of |C| = 2d = {self._size[0]} pairs: a design's own size is what counts",)
 
     @property
-    def label(self) -> Literal["rigorous", "heuristic"]:
+    def label(self) -> Label:
         """What a plan for it is worth."""
         return "rigorous" if self.rounding else "heuristic"
 
@@ -134,34 +129,30 @@ class Question:
         return least, (H * H / (5 * zeta) if relaxed else zeta / 6) * (1 - _ROUNDING)
 
     @cached_property
-    def _size(self) -> _Size:
+    def _size(self) -> tuple[int, float | None]:
+        """|C|, and Γ (None: a table)."""
         foreign = ("num_pairs",) if self.kind == "linear" else ("dimension", "coreset_size", "leverage_bound")
         for name in foreign:
             value = getattr(self, name)
             require(value is None, name, f"must be left out for a {self.kind} problem", value, "or change the kind")
         if self.kind == "tabular":
-            return _Size(_whole("num_pairs", self.num_pairs, 1, "[1, ∞)", "give S·A"), None)
+            return _whole("num_pairs", self.num_pairs, 1, "[1, ∞)", "give S·A"), None
         d, C, g = self.dimension, self.coreset_size, self.leverage_bound
         least = 1 if d is None else _whole("dimension", d, 1, "[1, ∞)", "give the number of features")
-        remarks: tuple[str, ...] = ()
         if C is None:
             C = 2 * _whole("dimension", d, 1, "[1, ∞)", "or give coreset_size and leverage_bound")
-            remarks = (f"assumes a coreset of |C| = 2d = {C} pairs: a design's own size is what counts",)
         if g is None:
             g = 2.0 * _whole("dimension", d, 1, "[1, ∞)", "or give coreset_size and leverage_bound")
         _whole("coreset_size", C, least, f"[d, ∞) = [{least}, ∞)", "a coreset spans the features")
         rule = f"must lie in [d, ∞) = [{least}, ∞)"
         require(least <= g < math.inf, "leverage_bound", rule, g, "no design has a smaller g")
-        return _Size(C, math.sqrt(g), remarks)
+        return C, math.sqrt(g)
 
 
 def _whole(name: str, value: Any, least: int, interval: str, remedy: str) -> int:
     if value is None or value < least:
         raise InputError(name, f"must lie in {interval}", value, remedy)
     return int(value)
-
-
-Label = Literal["rigorous", "heuristic"]
 
 
 @dataclass(frozen=True)

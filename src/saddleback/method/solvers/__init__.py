@@ -7,8 +7,7 @@ from typing import Any
 from saddleback.method.solvers.elsewhere import MDPSolver, QuantEcon
 from saddleback.method.solvers.gss import GSS
 from saddleback.method.solvers.gss_stopping import GSSStopping
-from saddleback.method.solvers.ls_mdvi import LSMDVI, TabularMDVI
-from saddleback.method.solvers.mirror_descent import MirrorDescent
+from saddleback.method.solvers.ls_mdvi import LSMDVI, MirrorDescent, TabularMDVI
 from saddleback.method.solvers.perturbed_model import PerturbedModel
 from saddleback.method.solvers.plug_in import PlugIn
 from saddleback.method.solvers.stable_baselines import StableBaselines
