@@ -36,7 +36,7 @@ def row(name: str) -> Row:
     assert solution.mixture is not None
     baseline = fit_baseline(problem, solution.prepared.evaluation_buffer, solution.mixture)
     most = 60_000
-    rolled = roll_out(problem, instance.simulator, solution.mixture, baseline, most, seed=2, stream=Stream.ROLLOUT)
+    rolled = roll_out(problem, instance.simulator, solution.mixture, baseline, most, seed=2)
     tail = float((rolled.tail_high - rolled.tail_low).max()) / 2
 
     def narrow(n: int) -> bool:

@@ -115,7 +115,6 @@ def run(
         frozen.baseline,
         num_rollouts,
         seed=seed,
-        stream=Stream.ROLLOUT,
         observers=[reader],
     )
     return Run(*linear_intervals(reader, rollouts), reader, rollouts)
@@ -238,7 +237,7 @@ def watched(exact: bool, rough_fit: bool, num: int = 3000) -> tuple[CoresetReade
     baseline = fit_baseline(problem, earlier, mixture)
     plan = plan_values(problem, mixture, earlier, fresh.counts, baseline, num, DELTA)
     reader = CoresetReader(problem, mixture, fresh, plan)
-    roll_out(problem, table.simulator(), mixture, baseline, num, seed=58, stream=Stream.ROLLOUT, observers=[reader])
+    roll_out(problem, table.simulator(), mixture, baseline, num, seed=58, observers=[reader])
     return reader, problem.unit_values_of(mixture_values(table, mixture))
 
 
@@ -305,7 +304,6 @@ def test_the_limit_is_what_the_bet_leaves(samples: int, num: int, g: float) -> N
             frozen.baseline,
             num,
             seed=seed,
-            stream=Stream.ROLLOUT,
             observers=[drawn, exact],
         )
         seen = _Seen.of(drawn, rollouts)
@@ -344,7 +342,7 @@ def log_wealth(drawn: CoresetReader, exact: CoresetReader, rollouts: Rollouts, V
 def test_watching_changes_nothing() -> None:
     frozen = small()
     seen = run(frozen, 20, 200, 3).rollouts
-    alone = roll_out(frozen.problem, frozen.model, frozen.mixture, frozen.baseline, 200, seed=3, stream=Stream.ROLLOUT)
+    alone = roll_out(frozen.problem, frozen.model, frozen.mixture, frozen.baseline, 200, seed=3)
     np.testing.assert_array_equal(seen.gains, alone.gains)
     assert seen.steps == alone.steps
 
@@ -530,7 +528,6 @@ def test_stakes_that_are_too_high_cost_width_only() -> None:
         frozen.baseline,
         100,
         seed=2,
-        stream=Stream.ROLLOUT,
         observers=[reader],
     )
     low, high = linear_intervals(reader, rollouts)

@@ -27,7 +27,7 @@ from saddleback.errors import require
 from saddleback.method.master_lp import solve_master
 from saddleback.problem.policies import MixturePolicy, Policy
 from saddleback.problem.spaces import Array
-from saddleback.simulators.generative_model import GenerativeModel, Stream
+from saddleback.simulators.generative_model import GenerativeModel
 
 
 @dataclass(frozen=True)
@@ -96,15 +96,6 @@ def _lower_limits(
     problem, alone = guide.problem, MixturePolicy.of([policy], np.ones(1))
     baseline = fit_baseline(problem, guide.earlier[-1], alone)
     count = number_of_rollouts(problem.gamma, samples)
-    rollouts = roll_out(
-        problem,
-        model,
-        alone,
-        baseline,
-        count,
-        seed=request.seed,
-        stream=Stream.ROLLOUT,
-        group=1 + index,
-        executor=request.executor,
-    )
+    seed, executor = request.seed, request.executor
+    rollouts = roll_out(problem, model, alone, baseline, count, seed=seed, group=1 + index, executor=executor)
     return rollouts.limits(delta, request.interval)[0]

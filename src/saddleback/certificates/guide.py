@@ -115,10 +115,5 @@ def _check(problem: CMDP, states: States, key: tuple[int, ...]) -> None:
     outside = np.flatnonzero(problem.states.outside(states))
     if outside.size:
         i = int(outside[0])
-        raise SimulatorError(
-            f"has a start sampler that gave {states[i]}, outside the state space",
-            state=states[i],
-            action="-",
-            key=key,
-            index=i,
-        )
+        wrong = f"has a start sampler that gave {states[i]}, outside the state space"
+        raise SimulatorError(wrong, state=states[i], action="-", key=key, index=i)

@@ -220,17 +220,10 @@ def _measure(
     problem, earlier = guide.problem, guide.earlier[-1]
     baseline, n = fit_baseline(problem, earlier, mixture), number_of_rollouts(problem.gamma, shares.rollouts)
     reader = None if fresh is None else read_coreset(problem, mixture, earlier, fresh, baseline, n, request.delta)
-    rollouts = roll_out(
-        problem,
-        model,
-        mixture,
-        baseline,
-        n,
-        seed=request.seed,
-        stream=Stream.ROLLOUT,
-        observers=[observer for observer in (reader, meter) if observer is not None],
-        executor=request.executor,
-    ).widened(hidden)
+    watching = [observer for observer in (reader, meter) if observer is not None]
+    seed, executor = request.seed, request.executor
+    drawn = roll_out(problem, model, mixture, baseline, n, seed=seed, observers=watching, executor=executor)
+    rollouts = drawn.widened(hidden)
     low, high = rollouts.limits(shares.delta, request.interval)
     return _Measured(rollouts, reader, low, high, user_limits(problem, low, high))
 

@@ -197,14 +197,19 @@ class Stage(NamedTuple):
     samples_per_iteration: int
 
 
-class Choice(NamedTuple):
-    """What was chosen for an error q or f; ``rounding`` is what the grid costs, ``samples`` counts both buffers."""
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen for an error q or f: (T, M) of the two buffers, and the grid.
+
+    ``rounding`` is what the grid of ``resolution`` costs, ``tolerance`` column generation's τ (None: another dual), and
+    ``samples`` counts both buffers.
+    """
 
     solver: Stage
     evaluation: Stage
     resolution: int
     rounding: float
-    tolerance: float
+    tolerance: float | None
     samples: int
 
 
@@ -252,9 +257,9 @@ class Setting:
             found.append(min(float(bound.error(M)) for bound in bounds))
         return found[0], found[1]
 
-    def _shares(self, q: float, w: Array) -> tuple[Array, Array, float]:
+    def _shares(self, q: float, w: Array) -> tuple[Array, Array, float | None]:
         if self.dual == "projected-descent":
-            return q * (1 - w), np.full_like(w, q), 0.0
+            return q * (1 - w), np.full_like(w, q), None
         rest = q * (1 - TOLERANCE_SHARE - w)
         return _SOLVER_SHARES * rest, (1 - _SOLVER_SHARES) / 2 * rest, TOLERANCE_SHARE * q
 

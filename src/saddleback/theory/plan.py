@@ -23,7 +23,7 @@ from typing import Any, Literal, get_args
 from saddleback.errors import InputError, require
 from saddleback.method.duals.column_generation import column_shift
 from saddleback.method.oracles import OracleErrors
-from saddleback.theory.errors import Buffers, Choice, Dual, Setting, Stage
+from saddleback.theory.errors import Buffers, Choice, Dual, Setting
 from saddleback.theory.meta_theorem import Feasibility, Guarantee, dual_settings
 
 Kind = Literal["linear", "tabular"]
@@ -156,7 +156,7 @@ def _whole(name: str, value: Any, least: int, interval: str, remedy: str) -> int
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Choice):
     """A budget and what it buys with probability 1 − δ, in the paper's units.
 
     ``solver`` and ``evaluation`` are (T, M) of the two buffers over ``num_pairs`` pairs each. ``error`` is q or f,
@@ -167,17 +167,11 @@ class Plan:
 
     epsilon: float
     delta: float
-    solver: Stage
-    evaluation: Stage
     num_pairs: int
-    samples: int
     bytes_as_samples: int
     bytes_as_counts: int | None
     seconds: float | None
     error: float
-    rounding: float
-    tolerance: float | None
-    resolution: int
     dual_iterations: int | None
     target_shift: float
     guarantee: Guarantee
@@ -281,19 +275,14 @@ def _assemble(
     entries = s.num_pairs * (choice.solver.num_iterations + choice.evaluation.num_iterations)
     K, shift, guarantee = _dual(question, error, choice)
     return Plan(
+        **vars(choice),
         epsilon=epsilon,
         delta=s.delta,
-        solver=choice.solver,
-        evaluation=choice.evaluation,
         num_pairs=s.num_pairs,
-        samples=choice.samples,
         bytes_as_samples=choice.samples * bytes_per_sample,
         bytes_as_counts=None if num_states is None else entries * num_states * _COUNT_BYTES,
         seconds=None if seconds_per_call is None else choice.samples * seconds_per_call,
         error=error,
-        rounding=choice.rounding,
-        tolerance=choice.tolerance if s.dual == "column-generation" else None,
-        resolution=choice.resolution,
         dual_iterations=K,
         target_shift=shift,
         guarantee=guarantee,
@@ -309,6 +298,6 @@ def _dual(question: Question, error: float, choice: Choice) -> tuple[int | None,
         told = dual_settings(error, horizon=s.horizon, zeta=question.slack, threshold=0.0, feasibility=feasibility)
         return told.num_iterations, told.target, told.guarantee
     f_m, f_e = s.errors(choice)
-    shift = column_shift(OracleErrors(f_m + choice.rounding, f_e), choice.tolerance, feasibility == "strict")
+    shift = column_shift(OracleErrors(f_m + choice.rounding, f_e), choice.tolerance or 0.0, feasibility == "strict")
     missed = 0.0 if feasibility == "strict" else error
     return None, shift, Guarantee(question.scale * error, missed, "column generation")

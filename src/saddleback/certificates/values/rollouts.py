@@ -36,13 +36,13 @@ from saddleback.certificates.values.intervals import BY_NAME as INTERVALS
 from saddleback.errors import NumericalError
 from saddleback.method.evaluators.lstd import LSTD
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.policies import MixturePolicy
+from saddleback.problem.policies import MixturePolicy, Policy
 from saddleback.problem.spaces import Actions, Array, States
 from saddleback.sampling.blocks import Executor, InOrder, in_key_order
 from saddleback.sampling.buffer import Buffer
 from saddleback.sampling.trajectories import ALPHA, CHUNK, Cast, RolloutSource, Transition, chunks_for, longest
 from saddleback.sampling.trajectories import steps_per_rollout as steps_per_rollout
-from saddleback.simulators.generative_model import GenerativeModel
+from saddleback.simulators.generative_model import GenerativeModel, Stream
 
 ValueFunction = Callable[[States], Array]
 """V̂ of r, c_1..c_m at states, ``(n, 1+m)``, in utilities."""
@@ -133,7 +133,6 @@ def roll_out(
     num_rollouts: int,
     *,
     seed: int,
-    stream: int,
     group: int = 0,
     observers: Sequence[Observer] = (),
     executor: Executor | None = None,
@@ -146,7 +145,7 @@ def roll_out(
     gains = np.empty((num_rollouts, 1 + m))
     members, starts = np.empty((2, num_rollouts), dtype=np.int64)
     steps = 0
-    drawn = (executor or InOrder()).run(source.draw, chunks_for(stream, group, num_rollouts))
+    drawn = (executor or InOrder()).run(source.draw, chunks_for(Stream.ROLLOUT, group, num_rollouts))
     for chunk, tape in in_key_order(drawn):
         part = slice(chunk.block * CHUNK, chunk.block * CHUNK + chunk.size)
         cast, transitions = source.play(chunk, tape)
@@ -226,38 +225,19 @@ def range_of(gamma: float, baseline: Baseline) -> tuple[Array, Array]:
 
 def fit_baseline(problem: CMDP, buffer: Buffer, mixture: MixturePolicy) -> Baseline:
     """V̂ of every member from ``buffer``, which must not hold any sample that the rollouts will use."""
-    functions, lows, highs = [], [], []
-    for member in mixture.members:
-        try:
-            fitted = LSTD().value_function(problem, buffer, member)
-        except NumericalError:
-            middle = np.full(1 + problem.num_constraints, problem.horizon / 2)
-            functions.append(_constant(middle))
-            lows.append(middle)
-            highs.append(middle)
-            continue
-        seen = np.asarray(problem.start.states) if problem.num_states is None else np.arange(problem.num_states)
-        if problem.num_states is None or problem.num_states > _TABLE_STATES:
-            seen = np.concatenate([np.asarray(problem.start.states), buffer.support])
-        V = np.clip(fitted(seen), 0.0, problem.horizon)
-        low, high = V.min(axis=0), V.max(axis=0)
-        tabled = problem.num_states is not None and len(V) == problem.num_states
-        functions.append(_table(V) if tabled else _clipped(fitted, low, high))
-        lows.append(low)
-        highs.append(high)
+    functions, lows, highs = zip(*(_fitted(problem, buffer, member) for member in mixture.members), strict=True)
     return Baseline(functions, np.min(lows, axis=0), np.max(highs, axis=0))
 
 
-def _constant(value: Array) -> ValueFunction:
-    return lambda states: np.broadcast_to(value, (len(states), len(value)))
-
-
-def _table(V: Array) -> ValueFunction:
-    return lambda states: V[states]
-
-
-def _clipped(fitted: ValueFunction, low: Array, high: Array) -> ValueFunction:
-    def values(states: States) -> Array:
-        return np.clip(fitted(states), low, high)
-
-    return values
+def _fitted(problem: CMDP, buffer: Buffer, member: Policy) -> tuple[ValueFunction, Array, Array]:
+    """V̂ of one member, and its limits ``(1+m,)``."""
+    S, H = problem.num_states, problem.horizon
+    try:
+        fitted = LSTD().value_function(problem, buffer, member)
+    except NumericalError:
+        middle = np.full(1 + problem.num_constraints, H / 2)
+        return lambda states: np.broadcast_to(middle, (len(states), len(middle))), middle, middle
+    table = np.arange(S) if S is not None and S <= _TABLE_STATES else None
+    V = np.clip(fitted(np.concatenate([problem.start.states, buffer.support]) if table is None else table), 0.0, H)
+    low, high = V.min(axis=0), V.max(axis=0)
+    return lambda states: np.clip(fitted(states), low, high) if table is None else V[states], low, high
