@@ -167,11 +167,6 @@ def _check_problem(horizon: float, zeta: float, threshold: float) -> None:
     require(1 <= H < math.inf, "horizon", "must lie in [1, ∞)", H, "give H = 1/(1−γ)")
     remedy = "a negative one always holds, one of H or more leaves no slack"
     require(0 <= threshold < H, "threshold", f"must lie in [0, H) = [0, {H:g}) in the paper's units", threshold, remedy)
-    room = H - threshold
-    require(
-        0 < zeta <= room * (1 + 1e-12),  # b + ζ ≤ H may be computed with rounding
-        "zeta",
-        f"must lie in (0, H − b] = (0, {room:g}]",
-        zeta,
-        "give a lower bound on max V_c − b; without slack there is no guarantee",
-    )
+    room, remedy = H - threshold, "give a lower bound on max V_c − b; without slack there is no guarantee"
+    within = 0 < zeta <= room * (1 + 1e-12)  # b + ζ ≤ H may be computed with rounding
+    require(within, "zeta", f"must lie in (0, H − b] = (0, {room:g}]", zeta, remedy)

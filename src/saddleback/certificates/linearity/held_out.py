@@ -126,13 +126,9 @@ def _half_spaces(pool: States, num: int, rng: np.random.Generator) -> StateFunct
 
 def _values(function: StateFunction, states: States) -> Array:
     values = np.asarray(function(states), dtype=np.float64)
-    require(
-        values.shape == (len(states),) and bool(np.all(np.isfinite(values))),
-        "functions",
-        f"must return {len(states)} finite numbers for {len(states)} states",
-        f"shape {values.shape}",
-        "vectorise them over the states",
-    )
+    n, good = len(states), values.shape == (len(states),) and bool(np.all(np.isfinite(values)))
+    rule = f"must return {n} finite numbers for {n} states"
+    require(good, "functions", rule, f"shape {values.shape}", "vectorise them over the states")
     return values
 
 
@@ -158,7 +154,6 @@ class HeldOut(NamedTuple):
     together: Deviation
     states: States
     actions: Actions
-    samples_per_pair: int
     samples: int
 
 
@@ -205,7 +200,7 @@ def held_out_tests(
     single = _one_by_one(A, folds[2], probes.names, delta / 2)
     both = [_together(A, folds[a], folds[1 - a], delta / 4) for a in (0, 1)]
     together = max(both, key=lambda t: t.statistic / t.limit if t.limit > 0 else 0.0)
-    return HeldOut(single, together, states, actions, n, n * (k + c))
+    return HeldOut(single, together, states, actions, n * (k + c))
 
 
 def _one_by_one(A: Array, m: _Moments, names: tuple[str, ...], delta: float) -> Deviation:

@@ -31,7 +31,7 @@ from typing import ClassVar
 import numpy as np
 
 from saddleback.errors import require
-from saddleback.method.master_lp import matrix_game, solve_master, upper_bound
+from saddleback.method.master_lp import Master, matrix_game, solve_master, upper_bound
 from saddleback.method.oracles import ColumnTerms, DualContext, DualSummary, Ending, OracleErrors, Proposal, Step
 from saddleback.problem.spaces import Array
 
@@ -84,12 +84,9 @@ class ColumnGeneration:
         m = len(self.target)
         if len(steps) <= m:
             return self._first(steps, m)
-        columns = np.array([s.values for s in steps])
-        asked = [np.array(s.multipliers) for s in steps]
-        master = solve_master(columns, self._aim)
+        columns, priced, master = self._seen(steps)
         if master is None:
             return self._phase_one(steps, columns)
-        priced = np.array([lam for lam in asked if np.all(np.isfinite(lam))])
         best, gap = upper_bound(columns, priced, self._aim, master.value)
         done = gap <= self.tolerance * (1 + best.sum())
         if not done and len(steps) < self.max_columns:
@@ -103,9 +100,7 @@ class ColumnGeneration:
 
     def gap(self, steps: Sequence[Step]) -> float:
         """The primal-dual gap of a finished run; infinite when no mixture is feasible."""
-        columns = np.array([s.values for s in steps])
-        master = solve_master(columns, self._aim)
-        priced = np.array([s.multipliers for s in steps if np.all(np.isfinite(s.multipliers))])
+        columns, priced, master = self._seen(steps)
         return np.inf if master is None else upper_bound(columns, priced, self._aim, master.value)[1]
 
     def summary(self, steps: Sequence[Step]) -> DualSummary:
@@ -124,7 +119,13 @@ class ColumnGeneration:
 
     def feasible(self, steps: Sequence[Step]) -> bool:
         """Whether some mixture of the columns meets the target."""
-        return solve_master(np.array([s.values for s in steps]), self._aim) is not None
+        return self._seen(steps)[2] is not None
+
+    def _seen(self, steps: Sequence[Step]) -> tuple[Array, Array, Master | None]:
+        """The columns ``(k, 1+m)``, the finite prices ``(q, m)``, and the best mixture."""
+        columns = np.array([s.values for s in steps])
+        priced = np.array([s.multipliers for s in steps if np.all(np.isfinite(s.multipliers))])
+        return columns, priced, solve_master(columns, self._aim)
 
     def _first(self, steps: Sequence[Step], m: int) -> Proposal:
         """r alone, then each c_j alone."""

@@ -129,13 +129,9 @@ class MirrorDescent:
     entropy: float = 0.0
 
     def __post_init__(self) -> None:
-        require(
-            self.kl >= 0 and self.entropy >= 0 and self.kl + self.entropy > 0,
-            "kl, entropy",
-            "must be non-negative and not both zero",
-            (self.kl, self.entropy),
-            "use ls-mdvi for the limit of zero regularisation",
-        )
+        weights, remedy = (self.kl, self.entropy), "use ls-mdvi for the limit of zero regularisation"
+        good = min(weights) >= 0 and sum(weights) > 0
+        require(good, "kl, entropy", "must be non-negative and not both zero", weights, remedy)
 
     def solve(self, problem: CMDP, buffer: Buffer, mixing: Array) -> list[Policy]:
         """The last softmax policy for every row of ``mixing``, all in one pass over the buffer."""
