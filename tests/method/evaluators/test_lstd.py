@@ -144,5 +144,5 @@ def test_full_design_on_features_uses_the_features():
     table = random_table(8)
     problem = table.problem()
     buffer = sampled(table, problem, full_design(*problem.pairs()), 20, 2)
-    a = LSTD().influence(problem, buffer, random_policy(table, 0))
+    a, _ = LSTD().influence_and_values(problem, buffer, random_policy(table, 0))
     assert a.sum() == pytest.approx(problem.horizon)

@@ -64,7 +64,7 @@ class LSPE:
     def interval(self, problem: CMDP, buffer: Buffer, policy: Policy, confidence: float) -> Interval:
         """Central-limit interval for V^π, the bias of V̄ taken out (see :mod:`saddleback.method.evaluators.lstd`)."""
         run = self.iterate(problem, buffer, policy)
-        a = LSTD().influence(problem, buffer, policy)
+        a, _ = LSTD().influence_and_values(problem, buffer, policy)
         V = buffer.at_support(PolicyValue(policy, run.mean))
         share = buffer.num_batches / run.num_averaged  # the bias is over the T that were averaged
         drift = buffer.at_support(PolicyValue(policy, (run.first - run.last) * share))

@@ -121,12 +121,8 @@ class LSTD:
         L = math.log(2 * C * num_problems / delta)
         return float(problem.gamma * problem.horizon * np.sum(np.abs(a) * np.sqrt(L / (2 * buffer.counts))))
 
-    def influence(self, problem: CMDP, buffer: Buffer, policy: Policy) -> Array:
-        """a ``(c,)``: how much V̂(ρ) moves with the mean at each pair of the coreset."""
-        return self._solve(problem, buffer, policy, True).influence
-
     def influence_and_values(self, problem: CMDP, buffer: Buffer, policy: Policy) -> tuple[Array, Array]:
-        """a ``(c,)``, and V̂ on the buffer's support ``(n, 1+m)``."""
+        """a ``(c,)``, how much V̂(ρ) moves with the mean at each pair, and V̂ on the buffer's support ``(n, 1+m)``."""
         solved = self._solve(problem, buffer, policy, True)
         return solved.influence, solved.at_support
 
