@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from helpers import random_table
+from helpers import needs_by_name, random_table
 from saddleback.errors import InputError
 from saddleback.exact import best_policy, mixture_values, solve_by_columns, solve_exactly
 from saddleback.features import FeatureMatrix, OneHot
 from saddleback.instances.table_file import load_table, save_table
-from saddleback.method.solvers import BY_NAME, EXTRAS
+from saddleback.method.solvers import BY_NAME
 from saddleback.problem.actions import RestrictedFeatures, permitted_policy, read_allowed, stand_ins_of
 from saddleback.problem.cmdp import CMDP, Constraint
 from saddleback.problem.named_states import ListedStates
@@ -155,7 +155,7 @@ def forbidding(table: Table) -> GenerativeModel:
     return GenerativeModel(sample, table.num_states)
 
 
-SOLVERS = sorted(set(BY_NAME) - set(EXTRAS))
+SOLVERS = sorted(name for name in BY_NAME if needs_by_name(name).package is None)
 
 
 @pytest.mark.parametrize("linear", [False, True])

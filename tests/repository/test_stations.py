@@ -47,7 +47,7 @@ NEEDS: dict[str, set[str]] = {
         "method.solvers": "errors problem designs sampling.buffer sampling.counted_buffer simulators.generative_model method",
         "method.evaluators": "errors problem sampling.buffer simulators.generative_model method",
         "method.duals": "errors problem.spaces problem.registry method",
-        "theory": "errors problem.spaces",
+        "theory": "errors problem.spaces method.oracles method.duals.column_generation",
         "exact": "errors problem simulators.table",
         "certificates": "errors problem simulators.generative_model designs sampling method method.evaluators",
         "instances": "errors files problem simulators exact",

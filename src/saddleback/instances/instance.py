@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from saddleback.exact.bellman import Model
-from saddleback.exact.evaluation import solve_dense
-from saddleback.exact.policy_iteration import optimum
+from saddleback.exact.policy_iteration import optimum, solve_dense
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import Policy
 from saddleback.problem.rounding import rounded

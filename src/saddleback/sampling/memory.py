@@ -52,7 +52,7 @@ _GROUPS = (  # limit, use, statistics and the name of the cache in them: control
 
 CODE_BYTES = 12 << 20  # libraries that are loaded when first used, and all that is small: taken by a run of any size
 _COMPILED = 160 << 20  # numba and its machine code
-_FACTORED_STATES = 1500  # as in saddleback.method.evaluators.markov_chain
+_FACTORED_STATES = 1500  # as in saddleback.method.evaluators.lstd
 
 
 class Lot(NamedTuple):

@@ -19,7 +19,7 @@ from saddleback.method.solvers import LSMDVI, TabularMDVI
 from saddleback.problem.policies import Policy
 from saddleback.problem.spaces import Actions, Array, States
 from saddleback.solving.prepared import Prepared
-from saddleback.theory import (
+from saddleback.theory.errors import (
     linear_evaluation_error,
     linear_solver_error,
     num_grid_points,
@@ -89,11 +89,9 @@ def _solver_error(parts: Prepared, tabular: bool, n: int, shared: dict[str, Any]
     assert parts.solver_buffer is not None
     T, M = parts.solver_buffer.num_batches, int(parts.solver_buffer.batch_sizes.min())
     solver = parts.solver
-    matches = isinstance(solver, TabularMDVI) if tabular else isinstance(solver, LSMDVI)
-    if not matches:
+    if not isinstance(solver, TabularMDVI if tabular else LSMDVI):
         return math.inf
-    burn_in = solver.burn_in  # type: ignore[union-attr]
-    spent = parts.solver_buffer.burn_in(burn_in * parts.problem.horizon)
+    spent = parts.solver_buffer.burn_in(solver.burn_in * parts.problem.horizon)
     T = T if spent == 0 else max(1, (T - spent) // 2)
     bound = tabular_solver_error if tabular else linear_solver_error
     proved: dict[str, Any] = (

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 from saddleback.designs.design import Designer
 from saddleback.features import OneHot
-from saddleback.method.oracles import Evaluator, InteractiveEvaluator, InteractiveSolver, Solver
-from saddleback.method.solvers import TABULAR
+from saddleback.method.oracles import Evaluator, InteractiveEvaluator, InteractiveSolver, Solver, met_needs
 from saddleback.problem.cmdp import CMDP
 from saddleback.runs.settings import Allocation, Method, Mode, Part
 
@@ -42,10 +41,11 @@ def parts_of(problem: CMDP, method: Method) -> Chosen:
     kind = "guaranteed" if method.mode == "default" and method.grid is not None else method.mode
     usual = _USUAL[kind, problem.features is None]
     solver_name, solver = _part("solver", method.solver, usual[0])
-    if solver_name in TABULAR and problem.features is not None:
+    if met_needs("solver", solver_name, solver, problem).every_pair and problem.features is not None:
         problem = dataclasses.replace(problem, features=None)
         usual = _USUAL[kind, True]
     evaluator_name, evaluator = _part("evaluator", method.evaluator, usual[1])
+    met_needs("evaluator", evaluator_name, evaluator, problem)
     design_name, designer = _part("design", method.design, usual[2])
     if problem.features is None and problem.num_states is not None:
         # One-hot features let least-squares oracles run on tables too; tabular oracles do not look at them.

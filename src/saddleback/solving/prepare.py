@@ -17,13 +17,13 @@ import numpy as np
 
 from saddleback.designs.design import Design
 from saddleback.errors import InputError, require
-from saddleback.method.framework import Oracle, SolveRewards
+from saddleback.method.framework import Seated
 from saddleback.method.oracles import (
     Allocating,
     InteractiveEvaluator,
     InteractiveSolver,
     Remarking,
-    reads_batches,
+    needs_of,
 )
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.remarks import Remark
@@ -38,7 +38,7 @@ from saddleback.sampling.memory import Lot, check, predict, predict_run
 from saddleback.simulators.generative_model import GenerativeModel, Sampler, Stream, generator
 from saddleback.solving.focused_allocation import focused_counts
 from saddleback.solving.parts import parts_of, usual_allocation
-from saddleback.solving.prepared import Prepared, canonical, oracle_of
+from saddleback.solving.prepared import Prepared, oracle_of
 
 
 def prepare(
@@ -92,27 +92,29 @@ def prepare(
     }
     own_T, own_counts = batches_and_counts(problem, design, shares[0], **rule)
     T, counts = batches_and_counts(problem, design, shares[1], **rule)
-    own_lot, lot = Lot.of(own_counts, own_T), Lot.of(counts, T if reads_batches(evaluator) else 1)
+    batched = needs_of(evaluator, problem).batches
+    own_lot, lot = Lot.of(own_counts, own_T), Lot.of(counts, T if batched else 1)
     own_lot, lot = Lot() if interactive else own_lot, Lot() if method.buffers == 1 and not interactive else lot
     _check_memory(problem, design, model, own_lot, lot, held)
     if isinstance(solver, InteractiveSolver):
         resolution = method.grid or 20
         sampler = Sampler(model, seed, limit=samples - int(counts.sum()))
-        solve = _interactive(problem, design, solver, sampler, resolution)
+        mixing = _grid(problem, resolution)  # all of it from one run of the sampler, before the dual asks for any point
+        seated = Seated.at(mixing, solver.solve_interactively(problem, design, sampler, mixing))
         evaluation = cut(
             collect(model, problem, design, counts, seed=seed, stream=Stream.EVALUATION, executor=executor),
             problem,
             design,
             T,
         )
-        oracle = Oracle(solve, lambda p: evaluator.evaluate(problem, evaluation, p), resolution)
+        oracle = oracle_of(problem, seated, evaluation, evaluator, evaluation, resolution)
         drawn = explored + sampler.num_queries + evaluation.num_samples
         return Prepared(
             problem,
             design,
             None,
             evaluation,
-            solver,
+            seated,
             evaluator,
             oracle,
             drawn,
@@ -122,7 +124,7 @@ def prepare(
             explored,
         )
     own = design
-    T = T if reads_batches(evaluator) else 1
+    T = T if batched else 1
     if isinstance(solver, Allocating):
         require(
             method.buffers == 2,
@@ -200,16 +202,6 @@ def _check_memory(
     check(needed, solver.samples + evaluation.samples)
 
 
-def _interactive(
-    problem: CMDP, design: Design, solver: InteractiveSolver, sampler: Sampler, resolution: int
-) -> SolveRewards:
-    """Solve for every point of the grid from one run of the sampler, before the dual asks for any of them."""
-    mixing = _grid(problem, resolution)
-    policies = solver.solve_interactively(problem, design, sampler, mixing)
-    by_point = {s.tobytes(): canonical(problem, p) for s, p in zip(mixing, policies, strict=True)}
-    return lambda sigmas: [by_point[sigma.tobytes()] for sigma in sigmas]
-
-
 def _measured(
     problem: CMDP,
     model: GenerativeModel,
@@ -227,14 +219,11 @@ def _measured(
     method = dataclasses.replace(method, solver=solver, evaluator=None, resolution=resolution)
     parts = prepare(problem, model, samples // 2, seed, method, executor=executor)
     parts.oracle.prefetch(mixing)
-    by_point = {sigma.tobytes(): parts.oracle(sigma)[0] for sigma in mixing}
+    seated = Seated.at(mixing, [parts.oracle(sigma)[0] for sigma in mixing])
     sampler = Sampler(model, seed, Stream.MEASUREMENT, limit=samples - parts.samples)
     seen = evaluator.evaluate_interactively(parts.problem, sampler, [policy for policy, _ in parts.oracle.columns])
-    oracle = Oracle(
-        lambda sigmas: [by_point[sigma.tobytes()] for sigma in sigmas],
-        lambda policy: seen.evaluate(parts.problem, parts.evaluation_buffer, policy),
-        resolution,
-    )
+    buffer = parts.evaluation_buffer
+    oracle = oracle_of(parts.problem, seated, buffer, seen, buffer, resolution)
     return dataclasses.replace(
         parts,
         solver_buffer=None,  # other rewards would need other rollouts

@@ -20,12 +20,10 @@ from numpy.typing import NDArray
 
 from saddleback.designs.design import Design
 from saddleback.errors import InputError, require
-from saddleback.method.framework import Oracle
-from saddleback.method.oracles import Allocating, InteractiveEvaluator, InteractiveSolver, Remarking, reads_batches
+from saddleback.method.oracles import Allocating, InteractiveEvaluator, InteractiveSolver, Remarking, needs_of
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.policies import Policy
 from saddleback.problem.remarks import Remark
-from saddleback.problem.spaces import Array, States
+from saddleback.problem.spaces import States
 from saddleback.runs.settings import Method
 from saddleback.sampling.batches import CountBatches, Parts
 from saddleback.sampling.buffer import Buffer
@@ -35,7 +33,7 @@ from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.sampling.streamed_buffer import StreamedBuffer, ray_buffer, streamed_buffer
 from saddleback.simulators.generative_model import Stream
 from saddleback.solving.parts import parts_of, usual_allocation
-from saddleback.solving.prepared import Prepared, canonical
+from saddleback.solving.prepared import Prepared, oracle_of
 
 _MOST_COUNTS = 1 << 27  # distinct (batch, pair, next state) that may be counted: 2 GB
 _EXCERPT = 1 << 16  # points of a streamed buffer that are held to guide a certificate
@@ -78,12 +76,9 @@ def prepare_from(
     own = make(Stream.SOLVER, T[0])
     evaluation = own
     if method.buffers == 2:
-        evaluation = make(Stream.EVALUATION, T[-1] if reads_batches(evaluator) else 1)
+        evaluation = make(Stream.EVALUATION, T[-1] if needs_of(evaluator, problem).batches else 1)
 
-    def solve(sigmas: Array) -> list[Policy]:
-        return [canonical(problem, policy) for policy in solver.solve(problem, own, sigmas)]
-
-    oracle = Oracle(solve, lambda policy: evaluator.evaluate(problem, evaluation, policy), method.grid)
+    oracle = oracle_of(problem, solver, own, evaluator, evaluation, method.grid)
     hints = None
     if isinstance(own, StreamedBuffer) or isinstance(evaluation, StreamedBuffer):
         hints = tuple(cut(excerpt(store, stream, problem, design), problem, design, 1) for stream in streams)

@@ -13,7 +13,7 @@ import numpy as np
 from saddleback.designs.design import Design
 from saddleback.errors import InputError, require
 from saddleback.method.framework import Oracle
-from saddleback.method.oracles import Evaluator, InteractiveSolver, Interval, Solver
+from saddleback.method.oracles import Evaluator, Interval, Solver
 from saddleback.method.solvers.plug_in import fixed_point
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import GreedyPolicy, Policy, as_table
@@ -35,7 +35,7 @@ class Prepared:
     design: Design
     solver_buffer: Buffer | None
     evaluation_buffer: Buffer
-    solver: Solver | InteractiveSolver
+    solver: Solver
     evaluator: Evaluator
     oracle: Oracle
     samples: int
@@ -80,7 +80,7 @@ class Prepared:
             None if theirs is None else theirs.dim,
             "leave them out, or solve afresh",
         )
-        if isinstance(self.solver, InteractiveSolver) or self.solver_buffer is None:
+        if self.solver_buffer is None:
             raise InputError("reuse", "must not be asked of interactive oracles", self.names["solver"], "solve afresh")
         if np.any(problem.observed):
             raise InputError("reuse", "must not be asked for observed signals", problem.name, "give known functions")

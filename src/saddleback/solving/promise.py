@@ -1,7 +1,7 @@
 """What a run promises before it is measured: the guarantee that follows from the dual's terms and the oracles' errors.
 
-    projected descent    Theorem thm_main2 and its corrections (:func:`saddleback.theory.guarantee_of`)
-    column generation    :func:`saddleback.theory.column_guarantee`
+    projected descent    Theorem thm_main2 and its corrections (:func:`saddleback.theory.meta_theorem.guarantee_of`)
+    column generation    :func:`saddleback.theory.meta_theorem.column_guarantee`
 
 A dual without known terms, or oracles without proved errors, promise nothing, and the solution says so.
 """
@@ -25,7 +25,7 @@ from saddleback.problem.spaces import Array
 from saddleback.runs.settings import Settings
 from saddleback.solving.a_priori import oracle_errors
 from saddleback.solving.prepared import Prepared
-from saddleback.theory import column_guarantee, guarantee_of
+from saddleback.theory.meta_theorem import column_guarantee, guarantee_of
 
 
 class Promise(NamedTuple):
@@ -72,32 +72,17 @@ def promise_of(context: DualContext, dual: Dual, summary: DualSummary, outcome: 
     """What is promised once the run is known; None: nothing a priori."""
     terms, H, b, target = summary.terms, context.horizon, context.thresholds, dual.target
     if isinstance(terms, DescentTerms):
-        f = dual.error
-        bound = guarantee_of(
-            upper=terms.upper,
-            step_size=terms.step_size,
-            num_iterations=terms.num_iterations,
-            target=float(target[0]),
-            solver_error=f,
-            evaluation_error=f,
-            horizon=H,
-            zeta=terms.zeta,
-            threshold=float(b[0]),
-        )
+        errors = OracleErrors(dual.error, dual.error)
+        bound = guarantee_of(terms, errors, target=float(target[0]), horizon=H, threshold=float(b[0]))
         return Promise(bound.reward_loss, np.array([bound.violation]))
     if not isinstance(terms, ColumnTerms) or not terms.closed:
         return None
     seen = {id(s.policy): s.policy for s in outcome.steps}  # the proof needs f_e at the last answer too
     final = context.errors(list(seen.values()))
     shifted = int(np.argmax(target - b))  # the proof is the same for m constraints, with the largest shift
+    b_shifted, zeta = float(b[shifted]), context.room - final.evaluation
     bound = column_guarantee(
-        target=float(target[shifted]),
-        solver_error=final.solver,
-        evaluation_error=final.evaluation,
-        tolerance=terms.tolerance,
-        horizon=H,
-        zeta=context.room - final.evaluation,
-        threshold=float(b[shifted]),
+        final, terms.tolerance, target=float(target[shifted]), horizon=H, zeta=zeta, threshold=b_shifted
     )
     return Promise(bound.reward_loss, np.maximum(0.0, b - (target - final.evaluation)))
 

@@ -9,13 +9,11 @@ used here it does so approximately, so the policy is evaluated anew and labelled
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse
 
-from saddleback.exact import to_stationary
+from saddleback.exact.values import policy_of
+from saddleback.method.evaluators.lstd import EmpiricalChain
 from saddleback.problem.policies import MixturePolicy
 from saddleback.runs.answer import Stationary
-from saddleback.sampling.buffer import counted
-from saddleback.simulators.table import Table
 from saddleback.solving.prepared import Prepared
 
 _MOST_STATES = 5000
@@ -27,12 +25,8 @@ def stationary_copy(parts: Prepared, mixture: MixturePolicy) -> Stationary | Non
     S, A = problem.num_states, problem.num_actions
     if S is None or S > _MOST_STATES or parts.design.operator is not None or parts.design.size != S * A:
         return None
-    model = counted(buffer).empirical_model().tocoo()
-    P = scipy.sparse.csr_array((model.data, (model.row, buffer.support[model.col])), shape=(S * A, S))
-    utilities = buffer.utilities(problem).T.reshape(-1, S, A)
-    rho = np.zeros(S)
-    np.add.at(rho, problem.start.states, problem.start.weights)
-    estimated = Table.of(P, utilities[0], utilities[1:], problem.thresholds, gamma=problem.gamma, rho=rho)
-    policy = to_stationary(estimated, mixture)
+    chains = [EmpiricalChain(problem, buffer, member) for member in mixture.members]
+    mu = sum(w * chain.visits() for w, chain in zip(mixture.weights, chains, strict=True))
+    policy = policy_of(np.reshape(mu, (S, A)), chains[0].pi)
     values = problem.values_of(parts.evaluator.evaluate(problem, buffer, policy))
     return Stationary(policy, values, "approximate: occupancies of the estimated model, values evaluated anew")

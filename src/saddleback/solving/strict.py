@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from saddleback.certificates import Certificate, Guide, Request, certify_guided, expect
-from saddleback.certificates.plan import plan_bound
+from saddleback.certificates.prove import plan_bound
 from saddleback.errors import InputError, require
 from saddleback.method.evaluators.rollouts import Measured
 from saddleback.method.framework import Outcome

@@ -25,8 +25,8 @@ import numpy as np
 
 from saddleback.certificates.assumptions import bound_assumes
 from saddleback.certificates.bounds.bound import Bound, BoundPlan, at_start, reward_widths
-from saddleback.certificates.bounds.e_process import Bets, expected_width, stakes
 from saddleback.certificates.guide import Guide
+from saddleback.certificates.values.intervals import Bets, expected_width, stakes
 from saddleback.designs.design import Design
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.rounding import rounded

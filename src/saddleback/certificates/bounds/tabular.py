@@ -7,7 +7,7 @@
 V comes from optimistic value iteration on earlier samples, V = max_a(□ + γP̂V + c·w), where w is the width that the fresh
 limits are expected to have and c = 1.5 leaves room for the noise of both samples.
 
-**Optimism on the fresh samples themselves.** The limits U of :mod:`.e_process` are monotone in V, so
+**Optimism on the fresh samples themselves.** The limits U of :class:`Bets` are monotone in V, so
 T V = max_a(□ + γU(V)) is a monotone γ-contraction, and T V* ≥ V* on an event that is about the fixed V* alone. Its fixed
 point lies above V*, and so does every V with V ≥ T V; as T(V + k) = T V + γk, for *every* V at once, also one computed from
 the same samples,
@@ -33,9 +33,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.certificates.bounds.bound import Bound, BoundPlan, at_start, reward_widths
-from saddleback.certificates.bounds.e_process import Bets, expected_width, stakes
 from saddleback.certificates.guide import Guide
-from saddleback.method.evaluators.markov_chain import EmpiricalChain
+from saddleback.certificates.values.intervals import Bets, expected_width, stakes
+from saddleback.method.evaluators.lstd import EmpiricalChain
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import TabularPolicy
 from saddleback.problem.rounding import PLAN_DIGITS, first_largest, on_grid
@@ -120,13 +120,7 @@ class AllPairs:
 
 
 def _frozen(
-    problem: CMDP,
-    earlier: Buffer,
-    box: Array,
-    sigma: Array,
-    counts: NDArray[np.int64],
-    goal: float,
-    plain: Array,
+    problem: CMDP, earlier: Buffer, box: Array, sigma: Array, counts: NDArray[np.int64], goal: float, plain: Array
 ) -> TabularPlan:
     """The function to be tested on the fresh samples, the span they are expected to show of V*, and the likely excess."""
     gamma, H, A, V = problem.gamma, problem.horizon, problem.num_actions, plain

@@ -58,8 +58,10 @@ class GSS:
         return [GreedyPolicy(features, np.ascontiguousarray(column)) for column in theta.T]
 
     def allocate(self, design: Design, total: int, rng: np.random.Generator) -> tuple[Design, NDArray[np.int64]]:
-        """DataCollection-GSS, see :func:`gss_design_and_counts`: what to collect for this solver, and how often."""
-        return gss_design_and_counts(design, total, rng)
+        """DataCollection-GSS: ``total`` pairs i.i.d. from the design, as the pairs that came up and how often each did."""
+        require(total >= 1, "samples", "must be at least 1", total, "raise the number of samples")
+        counts = np.asarray(rng.multinomial(total, design.weights), dtype=np.int64)  # n ~ Multinomial(N, ρ*)
+        return sampled_part(design, counts), counts[counts > 0]
 
     def parameters(self, problem: CMDP, buffer: Buffer, mixing: Array) -> Array:
         """θ at the plug-in fixed point, ``(d, k)``, all rows of ``mixing`` at once."""
@@ -89,13 +91,6 @@ class GSS:
             f"plug-in value iteration still moved by {change:.1e} after {self.max_sweeps} sweeps (tolerance "
             f"{self.tolerance:g}, horizon {H:g}); raise max_sweeps or tolerance, or use more samples."
         )
-
-
-def gss_design_and_counts(design: Design, total: int, rng: np.random.Generator) -> tuple[Design, NDArray[np.int64]]:
-    """DataCollection-GSS: ``total`` pairs i.i.d. from the design, as the pairs that came up and how often each did."""
-    require(total >= 1, "samples", "must be at least 1", total, "raise the number of samples")
-    counts = np.asarray(rng.multinomial(total, design.weights), dtype=np.int64)  # n ~ Multinomial(N, ρ*)
-    return sampled_part(design, counts), counts[counts > 0]
 
 
 def sampled_part(design: Design, counts: NDArray[np.int64]) -> Design:

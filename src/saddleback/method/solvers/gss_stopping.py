@@ -168,13 +168,8 @@ class Probes:
         phi = features.at(np.repeat(np.arange(S), A), np.tile(np.arange(A), S))
         assert design.operator is not None
         missed = np.abs(phi - (phi @ design.operator) @ phi_C).max()
-        require(
-            bool(missed <= _UNEXPLAINED * np.abs(phi).max()),
-            "design",
-            "must span the features of all pairs of S x A",
-            f"pairs that are off by {missed:.1e}",
-            "choose it from all pairs",
-        )
+        spanned, rule = bool(missed <= _UNEXPLAINED * np.abs(phi).max()), "must span the features of all pairs of S x A"
+        require(spanned, "design", rule, f"pairs that are off by {missed:.1e}", "choose it from all pairs")
         return cls(design, span, phi, True, True)
 
     def threshold(self, num_rewards: int, delta: float) -> float:
