@@ -40,7 +40,7 @@ from saddleback.problem.cmdp import CMDP
 from saddleback.problem.finite_model import Resolvent, follow
 from saddleback.problem.policies import Policy
 from saddleback.problem.spaces import Array, States
-from saddleback.sampling.buffer import Buffer, PolicyValue
+from saddleback.sampling.buffer import Buffer, PolicyValue, counted
 
 _PIECE = 1 << 22  # entries of φ at a time (32 MB)
 _FACTORED_STATES = 1500
