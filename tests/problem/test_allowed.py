@@ -12,13 +12,13 @@ import pytest
 import scipy.optimize
 
 import saddleback
-from helpers import random_table
+from helpers import needs_by_name, random_table
 from saddleback.designs.exchange import Exchange
 from saddleback.errors import InputError
 from saddleback.exact import best_policy, mixture_values, solve_by_columns, solve_exactly
 from saddleback.features import FeatureMatrix, OneHot
 from saddleback.instances.table_file import load_table, save_table
-from saddleback.method.solvers import BY_NAME, EXTRAS
+from saddleback.method.solvers import BY_NAME
 from saddleback.problem.actions import RestrictedFeatures, permitted_policy, read_allowed, serving_pairs, stand_ins_of
 from saddleback.problem.cmdp import CMDP, Constraint
 from saddleback.problem.names import ListedStates
@@ -26,7 +26,7 @@ from saddleback.problem.policies import GreedyPolicy, SoftmaxPolicy, TabularPoli
 from saddleback.problem.spaces import BoxStates, FiniteStates
 from saddleback.runs.settings import Method
 from saddleback.sampling.blocks import InOrder
-from saddleback.simulators.checks.running import run_checks
+from saddleback.simulators.checks import run_checks
 from saddleback.simulators.function import as_simulator
 from saddleback.simulators.generative_model import GenerativeModel, Stream
 from saddleback.simulators.table import Table
@@ -163,7 +163,7 @@ def forbidding(table: Table) -> GenerativeModel:
     return GenerativeModel(sample, table.num_states)
 
 
-SOLVERS = sorted(set(BY_NAME) - set(EXTRAS))
+SOLVERS = sorted(name for name in BY_NAME if needs_by_name(name).package is None)
 
 
 @pytest.mark.parametrize("linear", [False, True])

@@ -21,6 +21,7 @@ from saddleback.method.solvers import LSMDVI, MirrorDescent, PlugIn
 from saddleback.problem.policies import GreedyPolicy, SoftmaxPolicy
 from saddleback.runs.settings import Method, Settings
 from saddleback.sampling.blocks import BlockSource, blocks_for
+from saddleback.sampling.buffer import counted
 from saddleback.sampling.store.buffers import counted_buffer
 from saddleback.sampling.store.layout import Layout
 from saddleback.sampling.store.sample_store import SampleStore
@@ -137,8 +138,7 @@ def test_what_a_streamed_buffer_refuses(made: Any, tmp_path: Path) -> None:
     problem, model, design, store = made
     ours = streamed_buffer(store, 0, problem, design, 4)
     for question in (
-        ours.empirical_model,
-        ours.samples,
+        lambda: counted(ours),
         lambda: ours.average(np.zeros(0)),
         lambda: ours.at_support(np.zeros(0)),
         lambda: ours.expect(0, np.ones(5)),

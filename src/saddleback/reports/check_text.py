@@ -9,7 +9,7 @@ from rich.console import Console
 from saddleback.problem.cmdp import CMDP
 from saddleback.runs.numbers import duration
 from saddleback.simulators.checks import Report
-from saddleback.simulators.checks.finding import FALSE_ALARM
+from saddleback.simulators.checks.probe import FALSE_ALARM
 
 
 def print_check(console: Console, problem: CMDP, report: Report) -> None:

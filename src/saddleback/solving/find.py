@@ -13,10 +13,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import scipy.sparse
 
 from saddleback.errors import BudgetError, InputError, Remark, require
-from saddleback.exact import to_stationary
+from saddleback.exact.values import policy_of
+from saddleback.method.evaluators.lstd import EmpiricalChain
 from saddleback.method.framework import Outcome, run
 from saddleback.method.master_lp import solve_master
 from saddleback.method.oracles import Dual, DualContext, Interval
@@ -32,7 +32,6 @@ from saddleback.runs.verdict import Reason, Status, Verdict
 from saddleback.sampling.blocks import Executor
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.simulators.generative_model import GenerativeModel
-from saddleback.simulators.table import Table
 from saddleback.solving.prepare import prepare, prepare_from
 from saddleback.solving.prepared import Prepared
 from saddleback.solving.progress import Progress, dual_watcher
@@ -240,12 +239,8 @@ def stationary_copy(parts: Prepared, mixture: MixturePolicy) -> Stationary | Non
     S, A = problem.num_states, problem.num_actions
     if S is None or S > _MOST_STATIONARY or parts.design.operator is not None or parts.design.size != S * A:
         return None
-    model = buffer.empirical_model().tocoo()
-    P = scipy.sparse.csr_array((model.data, (model.row, buffer.support[model.col])), shape=(S * A, S))
-    utilities = buffer.utilities(problem).T.reshape(-1, S, A)
-    rho = np.zeros(S)
-    np.add.at(rho, problem.start.states, problem.start.weights)
-    estimated = Table.of(P, utilities[0], utilities[1:], problem.thresholds, gamma=problem.gamma, rho=rho)
-    policy = to_stationary(estimated, mixture)
+    chains = [EmpiricalChain(problem, buffer, member) for member in mixture.members]
+    mu = sum(w * chain.visits() for w, chain in zip(mixture.weights, chains, strict=True))
+    policy = policy_of(np.reshape(mu, (S, A)), chains[0].pi)
     values = problem.values_of(parts.evaluator.evaluate(problem, buffer, policy))
     return Stationary(policy, values, "approximate: occupancies of the estimated model, values evaluated anew")

@@ -48,7 +48,7 @@ from saddleback.runs.work_folder import (
     work_folder,
 )
 from saddleback.sampling.executors import open_executor
-from saddleback.sampling.executors.replayed import Replayed
+from saddleback.sampling.executors.watched import Replayed
 from saddleback.simulators.generative_model import GenerativeModel
 from saddleback.solving.frontier import Frontier, FrontierPoint, frontier
 from saddleback.solving.prepared import Prepared

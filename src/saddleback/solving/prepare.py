@@ -23,17 +23,16 @@ from numpy.typing import NDArray
 
 from saddleback.designs.design import Design
 from saddleback.errors import InputError, Remark, require
-from saddleback.method.framework import Oracle, SolveRewards
-from saddleback.method.oracles import Allocating, InteractiveEvaluator, InteractiveSolver, reads_batches
+from saddleback.method.framework import Seated
+from saddleback.method.oracles import Allocating, InteractiveEvaluator, InteractiveSolver, needs_of
 from saddleback.problem.actions import serving_pairs
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Array
 from saddleback.runs.settings import Method
-from saddleback.sampling.allocation import batches_and_counts
 from saddleback.sampling.blocks import Executor
-from saddleback.sampling.buffer import Buffer, Samples
+from saddleback.sampling.buffer import Buffer, Samples, counted
 from saddleback.sampling.candidate_pool import grown, growth_remark, may_grow
-from saddleback.sampling.collect import collect
+from saddleback.sampling.collect import batches_and_counts, collect
 from saddleback.sampling.counted_buffer import cut
 from saddleback.sampling.memory import Lot, check, predict, predict_run
 from saddleback.sampling.store.buffers import OnRay, buffer_maker, excerpt
@@ -41,7 +40,7 @@ from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.sampling.streamed_buffer import StreamedBuffer
 from saddleback.simulators.generative_model import GenerativeModel, Sampler, Stream, generator
 from saddleback.solving.focused_allocation import focused_counts
-from saddleback.solving.prepared import USUAL_PARTS, Chosen, Prepared, canonical, oracle_of, parts_of
+from saddleback.solving.prepared import USUAL_PARTS, Chosen, Prepared, oracle_of, parts_of
 
 _ONE_BUFFER = Remark(
     "one-buffer",
@@ -74,28 +73,30 @@ def prepare(
     own_share, share = _shares(samples, method, interactive)
     own_T, own_counts = _batches(problem, design, own_share, method, names["design"] == "full")
     T, counts = _batches(problem, design, share, method, names["design"] == "full")
+    batched = needs_of(evaluator, problem).batches
     serving = serving_pairs(problem.stand_ins, design.states, design.actions)
     held_counts = [n if serving is None else n[serving] for n in (own_counts, counts)]  # a pair may hold another's
-    own_lot, lot = Lot.of(held_counts[0], own_T), Lot.of(held_counts[1], T if reads_batches(evaluator) else 1)
+    own_lot, lot = Lot.of(held_counts[0], own_T), Lot.of(held_counts[1], T if batched else 1)
     own_lot, lot = Lot() if interactive else own_lot, Lot() if method.buffers == 1 and not interactive else lot
     _check_memory(problem, design, model, own_lot, lot, held)
 
     def draw(stream: Stream, design: Design, counts: NDArray[np.int64], before: Buffer | None = None) -> Samples:
-        known = None if before is None or before.design is not design else before.samples()
+        known = None if before is None or before.design is not design else counted(before).samples()
         return collect(model, problem, design, counts, seed=seed, stream=stream, held=known, executor=executor)
 
     if isinstance(solver, InteractiveSolver):
         resolution = method.grid or 20
         sampler = Sampler(model, seed, limit=samples - int(counts.sum()))
-        solve = _interactive(problem, design, solver, sampler, resolution)
+        mixing = grid_points(problem, resolution)  # all from one run of the sampler, before the dual asks for any point
+        seated = Seated.at(mixing, solver.solve_interactively(problem, design, sampler, mixing))
         evaluation = cut(draw(Stream.EVALUATION, design, counts), problem, design, T)
-        oracle = Oracle(solve, lambda p: evaluator.evaluate(problem, evaluation, p), resolution)
+        oracle = oracle_of(problem, seated, evaluation, evaluator, evaluation, resolution)
         drawn = explored + sampler.num_queries + evaluation.num_samples
         return Prepared(
-            problem, design, None, evaluation, solver, evaluator, oracle, drawn, names, remarks, resolution, explored
+            problem, design, None, evaluation, seated, evaluator, oracle, drawn, names, remarks, resolution, explored
         )
     own = design
-    T = T if reads_batches(evaluator) else 1
+    T = T if batched else 1
     if isinstance(solver, Allocating):
         rule = f"must be 2 for {names['solver']}, whose samples are not cut into batches"
         require(method.buffers == 2, "buffers", rule, method.buffers, "let the evaluator have its own")
@@ -148,7 +149,7 @@ def prepare_from(
     own = make(Stream.SOLVER, T[0])
     evaluation, drawn = own, own.num_samples
     if method.buffers == 2:
-        evaluation = make(Stream.EVALUATION, T[-1] if reads_batches(evaluator) else 1)
+        evaluation = make(Stream.EVALUATION, T[-1] if needs_of(evaluator, problem).batches else 1)
         drawn += evaluation.num_samples
     hints = None
     if isinstance(own, StreamedBuffer) or isinstance(evaluation, StreamedBuffer):
@@ -218,16 +219,6 @@ def _check_memory(
     check(needed, solver.samples + evaluation.samples)
 
 
-def _interactive(
-    problem: CMDP, design: Design, solver: InteractiveSolver, sampler: Sampler, resolution: int
-) -> SolveRewards:
-    """Solve for every point of the grid from one run of the sampler, before the dual asks for any of them."""
-    mixing = grid_points(problem, resolution)
-    policies = solver.solve_interactively(problem, design, sampler, mixing)
-    by_point = {s.tobytes(): canonical(problem, p) for s, p in zip(mixing, policies, strict=True)}
-    return lambda sigmas: [by_point[sigma.tobytes()] for sigma in sigmas]
-
-
 def _measured(
     problem: CMDP,
     model: GenerativeModel,
@@ -245,14 +236,11 @@ def _measured(
     method = dataclasses.replace(method, solver=solver, evaluator=None, resolution=resolution)
     parts = prepare(problem, model, samples // 2, seed, method, executor=executor)
     parts.oracle.prefetch(mixing)
-    by_point = {sigma.tobytes(): parts.oracle(sigma)[0] for sigma in mixing}
+    seated = Seated.at(mixing, [parts.oracle(sigma)[0] for sigma in mixing])
     sampler = Sampler(model, seed, Stream.MEASUREMENT, limit=samples - parts.samples)
     seen = evaluator.evaluate_interactively(parts.problem, sampler, [policy for policy, _ in parts.oracle.columns])
-    oracle = Oracle(
-        lambda sigmas: [by_point[sigma.tobytes()] for sigma in sigmas],
-        lambda policy: seen.evaluate(parts.problem, parts.evaluation_buffer, policy),
-        resolution,
-    )
+    buffer = parts.evaluation_buffer
+    oracle = oracle_of(parts.problem, seated, buffer, seen, buffer, resolution)
     return dataclasses.replace(
         parts,
         solver_buffer=None,  # other rewards would need other rollouts

@@ -19,8 +19,15 @@ from saddleback.designs.design import Design, Designer
 from saddleback.errors import InputError, Remark, require
 from saddleback.features import OneHot
 from saddleback.method.framework import Oracle
-from saddleback.method.oracles import Evaluator, InteractiveEvaluator, InteractiveSolver, Interval, Remarking, Solver
-from saddleback.method.solvers import TABULAR
+from saddleback.method.oracles import (
+    Evaluator,
+    InteractiveEvaluator,
+    InteractiveSolver,
+    Interval,
+    Remarking,
+    Solver,
+    met_needs,
+)
 from saddleback.method.solvers.plug_in import fixed_point
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import GreedyPolicy, Policy, as_table
@@ -61,10 +68,11 @@ def parts_of(problem: CMDP, method: Method) -> Chosen:
     kind = "guaranteed" if method.mode == "default" and method.grid is not None else method.mode
     usual = USUAL_PARTS[kind, problem.features is None]
     solver_name, solver = _part("solver", method.solver, usual[0])
-    if solver_name in TABULAR and problem.features is not None:
+    if met_needs("solver", solver_name, solver, problem).every_pair and problem.features is not None:
         problem = dataclasses.replace(problem, features=None)
         usual = USUAL_PARTS[kind, True]
     evaluator_name, evaluator = _part("evaluator", method.evaluator, usual[1])
+    met_needs("evaluator", evaluator_name, evaluator, problem)
     design_name, designer = _part("design", method.design, usual[2])
     if problem.features is None and problem.num_states is not None:
         # One-hot features let least-squares oracles run on tables too; tabular oracles do not look at them.
@@ -92,7 +100,7 @@ class Prepared:
     design: Design
     solver_buffer: Buffer | None
     evaluation_buffer: Buffer
-    solver: Solver | InteractiveSolver
+    solver: Solver
     evaluator: Evaluator
     oracle: Oracle
     samples: int
@@ -127,7 +135,7 @@ class Prepared:
         if theirs is not None:
             rule = f"must be the {ours.dim} that the samples were drawn for"
             require(theirs.dim == ours.dim, "features", rule, theirs.dim, "leave them out, or solve afresh")
-        if isinstance(self.solver, InteractiveSolver) or self.solver_buffer is None:
+        if self.solver_buffer is None:
             raise InputError("reuse", "must not be asked of interactive oracles", self.names["solver"], "solve afresh")
         if np.any(problem.observed):
             raise InputError("reuse", "must not be asked for observed signals", problem.name, "give known functions")

@@ -1,7 +1,7 @@
 """What a run promises before it is measured: the guarantee that follows from the dual's terms and the oracles' errors.
 
-    projected descent    Theorem thm_main2 and its corrections (:func:`saddleback.theory.guarantee_of`)
-    column generation    :func:`saddleback.theory.column_guarantee`
+    projected descent    Theorem thm_main2 and its corrections (:func:`saddleback.theory.meta_theorem.guarantee_of`)
+    column generation    :func:`saddleback.theory.meta_theorem.column_guarantee`
 
 **The oracles' errors** f_m and f_e of Assumptions asmp_b1 and asmp_b2. Proved are MDVI solvers (literal or with burn-in) on
 known rewards, with a buffer of their own, rewards on a grid fixed beforehand, and a design whose leverages were checked on
@@ -29,9 +29,7 @@ from saddleback.problem.policies import Policy
 from saddleback.problem.spaces import Actions, Array, States
 from saddleback.runs.settings import Settings
 from saddleback.solving.prepared import Prepared
-from saddleback.theory import (
-    column_guarantee,
-    guarantee_of,
+from saddleback.theory.errors import (
     linear_evaluation_error,
     linear_solver_error,
     num_grid_points,
@@ -39,6 +37,7 @@ from saddleback.theory import (
     tabular_solver_error,
     with_rounding,
 )
+from saddleback.theory.meta_theorem import column_guarantee, guarantee_of
 
 _MOST_ENTRIES = 50_000_000  # of the feature matrix that the check of linearity looks at
 
@@ -84,32 +83,17 @@ def promise_of(context: DualContext, dual: Dual, summary: DualSummary, outcome: 
     """What is promised once the run is known; None: nothing a priori."""
     terms, H, b, target = summary.terms, context.horizon, context.thresholds, dual.target
     if isinstance(terms, DescentTerms):
-        f = dual.error
-        bound = guarantee_of(
-            upper=terms.upper,
-            step_size=terms.step_size,
-            num_iterations=terms.num_iterations,
-            target=float(target[0]),
-            solver_error=f,
-            evaluation_error=f,
-            horizon=H,
-            zeta=terms.zeta,
-            threshold=float(b[0]),
-        )
+        errors = OracleErrors(dual.error, dual.error)
+        bound = guarantee_of(terms, errors, target=float(target[0]), horizon=H, threshold=float(b[0]))
         return Promise(bound.reward_loss, np.array([bound.violation]))
     if not isinstance(terms, ColumnTerms) or not terms.closed:
         return None
     seen = {id(s.policy): s.policy for s in outcome.steps}  # the proof needs f_e at the last answer too
     final = context.errors(list(seen.values()))
     shifted = int(np.argmax(target - b))  # the proof is the same for m constraints, with the largest shift
+    b_shifted, zeta = float(b[shifted]), context.room - final.evaluation
     bound = column_guarantee(
-        target=float(target[shifted]),
-        solver_error=final.solver,
-        evaluation_error=final.evaluation,
-        tolerance=terms.tolerance,
-        horizon=H,
-        zeta=context.room - final.evaluation,
-        threshold=float(b[shifted]),
+        final, terms.tolerance, target=float(target[shifted]), horizon=H, zeta=zeta, threshold=b_shifted
     )
     return Promise(bound.reward_loss, np.maximum(0.0, b - (target - final.evaluation)))
 
@@ -192,11 +176,9 @@ def _solver_error(parts: Prepared, tabular: bool, n: int, shared: dict[str, Any]
     assert parts.solver_buffer is not None
     T, M = parts.solver_buffer.num_batches, int(parts.solver_buffer.batch_sizes.min())
     solver = parts.solver
-    matches = isinstance(solver, TabularMDVI) if tabular else isinstance(solver, LSMDVI)
-    if not matches:
+    if not isinstance(solver, TabularMDVI if tabular else LSMDVI):
         return math.inf
-    burn_in = solver.burn_in  # type: ignore[union-attr]
-    spent = parts.solver_buffer.burn_in(burn_in * parts.problem.horizon)
+    spent = parts.solver_buffer.burn_in(solver.burn_in * parts.problem.horizon)
     T = T if spent == 0 else max(1, (T - spent) // 2)
     bound = tabular_solver_error if tabular else linear_solver_error
     proved: dict[str, Any] = (

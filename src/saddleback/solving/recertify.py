@@ -16,8 +16,8 @@ import numpy as np
 from saddleback.certificates import Certificate, Guide, Request, certify_guided
 from saddleback.designs import BY_NAME as DESIGNS
 from saddleback.errors import InputError, require
-from saddleback.method.oracles import simplex_point
-from saddleback.method.solvers import TABULAR
+from saddleback.method.oracles import needs_of, simplex_point
+from saddleback.method.solvers import BY_NAME as SOLVERS
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Array
 from saddleback.runs.run_folder import Run
@@ -67,7 +67,10 @@ def recertify(
         remedy = "use --recheck" if run.certificate is not None else "solve it with more samples"
         raise InputError("RUN", "must hold a policy, or prices that refute all of them", "neither", remedy)
     settings = run.solution["settings"]
-    if settings.get("solver") in TABULAR:  # it solved a table, whatever features there are
+    solver = settings.get("solver")
+    if (
+        solver in SOLVERS and needs_of(SOLVERS[solver](), problem).every_pair
+    ):  # it solved a table, whatever features there are
         problem = dataclasses.replace(problem, features=None)
     name = settings.get("design")
     before = simulator.num_queries

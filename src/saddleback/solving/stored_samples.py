@@ -21,9 +21,9 @@ from saddleback.runs.settings import Method, Settings
 from saddleback.runs.work_folder import SAMPLES, abandon_work, begin_work, finish_work, work_folder
 from saddleback.sampling.blocks import Block, BlockSource
 from saddleback.sampling.executors import open_executor
-from saddleback.sampling.executors.replayed import Replayed
+from saddleback.sampling.executors.watched import Replayed
 from saddleback.sampling.fingerprint import fingerprint_of
-from saddleback.sampling.store.header import require_same
+from saddleback.sampling.store.manifest import require_same
 from saddleback.sampling.store.pooling import PARTS, pool, seeds_of
 from saddleback.sampling.store.sample_store import SampleStore, verify_store
 from saddleback.simulators.generative_model import BLOCK, GenerativeModel, Stream, derived_seed

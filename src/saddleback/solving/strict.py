@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from saddleback.certificates import Certificate, Guide, Request, certify_guided, expect
-from saddleback.certificates.plan import plan_bound
+from saddleback.certificates.prove import plan_bound
 from saddleback.errors import InputError, Remark, require
 from saddleback.method.evaluators.rollouts import Measured
 from saddleback.method.framework import Outcome

@@ -22,9 +22,8 @@ from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import States
 from saddleback.sampling.batches import CountBatches, Parts
 from saddleback.sampling.buffer import Buffer
-from saddleback.sampling.collect import Samples
+from saddleback.sampling.collect import Samples, SignalMoments
 from saddleback.sampling.counted_buffer import CountedBuffer, cut
-from saddleback.sampling.signals import SignalMoments
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.sampling.streamed_buffer import ray_buffer, streamed_buffer
 

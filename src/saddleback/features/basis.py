@@ -1,9 +1,18 @@
-"""Polynomials of total degree p in the coordinates scaled to z = 2u − 1 ∈ [−1, 1]^k: C(p + k, k) features.
+"""Products of one function a coordinate: polynomials and cosines up to a degree, in the coordinates scaled to u ∈ [0, 1]^k.
+
+**Polynomials** of total degree p in z = 2u − 1 ∈ [−1, 1]^k: C(p + k, k) features.
 
     ψ_e(s) = Π_j B_{e_j}(z_j),      Σ_j e_j ≤ p
 
 B_e is the Chebyshev polynomial T_e (T_0 = 1, T_1 = z, T_{e+1} = 2z·T_e − T_{e−1}) or, with ``basis="power"``, z^e. Both span the
 same functions and predict alike; Chebyshev's stay well conditioned where powers of a high degree are nearly dependent.
+
+**The Fourier basis** of Konidaris, Osentoski and Thomas (AAAI 2011): smooth functions by cosines alone.
+
+    ψ_c(s) = cos(π Σ_j c_j u_j),      c ∈ {0 … order}^k,      Σ_j c_j ≤ degree where it is given
+
+(order + 1)^k features with full coupling; with ``degree`` = ``order`` C(order + k, k). c = 0 is the constant. All
+follow from k cosines and sines a state by cos(α + β) = cos α cos β − sin α sin β, for a few rounding errors each.
 """
 
 from __future__ import annotations
@@ -15,9 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.errors import one_of, whole
-from saddleback.features.base import check_dimension
+from saddleback.features.base import StateMap, check_dimension
 from saddleback.features.frame import Frame, as_frame
-from saddleback.features.state import StateMap
 from saddleback.problem.spaces import Array, States
 
 
@@ -81,3 +89,49 @@ def multi_indices(num: int, order: int, degree: int | None) -> NDArray[np.int64]
         found = longer[longer.sum(axis=1) <= most]
     keys = [found[:, j] for j in reversed(range(num))]
     return np.asarray(found[np.lexsort([*keys, found.sum(axis=1)])])
+
+
+@dataclass(frozen=True, eq=False)
+class Fourier(StateMap):
+    """Cosines up to ``order`` in each coordinate of a frame or a state space, and up to ``degree`` in all together."""
+
+    frame: Frame
+    order: int = 5
+    degree: int | None = None
+    constant: bool = field(default=True, init=False)
+    frequencies: NDArray[np.int64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "frame", as_frame(self.frame))
+        k, order = self.frame.num, whole("order", self.order, 0)
+        degree = None if self.degree is None else whole("degree", self.degree, 0)
+        check_dimension(order + 1, "lower the order")
+        check_dimension(count(k, order, degree), "lower the order, or give a degree")
+        object.__setattr__(self, "frequencies", multi_indices(k, order, degree))
+
+    @property
+    def dim(self) -> int:
+        """Number of cosines."""
+        return len(self.frequencies)
+
+    def at(self, states: States) -> Array:
+        """Rows ``(n, d)``."""
+        u, c = self.frame.unit(states), self.frequencies
+        for j in range(self.frame.num):
+            cos_j, sin_j = self._one_coordinate(u[:, j])
+            cos_j, sin_j = cos_j[c[:, j]], sin_j[c[:, j]]
+            if j == 0:
+                C, S = cos_j, sin_j
+            elif j == self.frame.num - 1:
+                C = C * cos_j - S * sin_j
+            else:
+                C, S = C * cos_j - S * sin_j, S * cos_j + C * sin_j
+        return C.T
+
+    def _one_coordinate(self, u: Array) -> tuple[Array, Array]:
+        """cos(π c u) and sin(π c u) for c = 0 … order, ``(order + 1, n)``, each from the one before."""
+        C, S = np.ones((self.order + 1, len(u))), np.zeros((self.order + 1, len(u)))
+        cos, sin = np.cos(np.pi * u), np.sin(np.pi * u)
+        for c in range(self.order):
+            C[c + 1], S[c + 1] = C[c] * cos - S[c] * sin, S[c] * cos + C[c] * sin
+        return C, S

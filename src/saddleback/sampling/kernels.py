@@ -1,11 +1,13 @@
-"""Compiled twins of V(s) = max_a ⟨φ(s,a), θ⟩, the other half of a step of LS-MDVI: Q is never written to memory.
+"""Compiled twins of the hot loops, each tested equal to its readable original; importing them imports numba.
 
-    fused_maximum             V at every state of φ (n, A, d)
+    gather_means              (P̂_t V)(x) = (1/M_x) Σ_i V[index[i]],  i = offsets[x] … offsets[x+1] − 1, in one pass
+    fused_maximum             V(s) = max_a ⟨φ(s,a), θ⟩ at every state of φ (n, A, d): Q is never written to memory
     gathered_maximum_means    (P̂_t V)(x), with V evaluated at the samples of one batch alone
 
-One θ is a loop over the rows of φ at the speed of memory. Several are matrix products of a few hundred rows at a time,
-small enough to stay in the cache and below the 2¹⁸ multiplications at which OpenBLAS starts threads. Products are summed
-in another order than numpy's; either is within d·2⁻⁵³ · Σ_j|φ_j θ_j| of the exact one.
+In ``gather_means`` four sums run side by side, since one alone would wait for each addition to end. Positions are unsigned
+and not checked: whoever calls knows that they lie in V. A maximum with one θ is a loop over the rows of φ at the speed of
+memory; several are matrix products small enough for the cache and below the 2¹⁸ multiplications at which OpenBLAS starts
+threads. Sums are within M·2⁻⁵³ · mean|V|, or d·2⁻⁵³ · Σ_j|φ_j θ_j|, of the exact ones, as numpy's are.
 """
 
 from __future__ import annotations
@@ -24,6 +26,55 @@ _FEW = 4  # columns up to which gathered rows are read where they lie; above it 
 _REORDER = {"reassoc", "contract", "nsz"}  # a sum may be vectorised; infinities and NaN keep their meaning
 
 
+def gather_means(index: NDArray[np.uint32], offsets: NDArray[np.int64], V: Array) -> Array:
+    """The mean of V over each pair's samples, ``(c,)`` for V ``(n,)``, ``(c, k)`` for V ``(n, k)``."""
+    V = np.ascontiguousarray(V, dtype=np.float64)
+    if V.ndim == 1:
+        return np.asarray(_gather_one(index, offsets, V))
+    if V.shape[1] == 1:
+        return np.asarray(_gather_one(index, offsets, V[:, 0]))[:, None]
+    return np.asarray(_gather_several(index, offsets, V))
+
+
+@numba.njit(cache=True, nogil=True)
+def _gather_one(index: NDArray[Any], offsets: NDArray[Any], V: Array) -> Array:
+    c = offsets.shape[0] - 1
+    means = np.empty(c)
+    for x in range(c):
+        first, last = offsets[x], offsets[x + 1]
+        whole = last - (last - first) % 4
+        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+        for i in range(first, whole, 4):
+            s0 += V[index[i]]
+            s1 += V[index[i + 1]]
+            s2 += V[index[i + 2]]
+            s3 += V[index[i + 3]]
+        for i in range(whole, last):
+            s0 += V[index[i]]
+        means[x] = ((s0 + s1) + (s2 + s3)) / (last - first)
+    return means
+
+
+@numba.njit(cache=True, nogil=True)
+def _gather_several(index: NDArray[Any], offsets: NDArray[Any], V: Array) -> Array:
+    c, k = offsets.shape[0] - 1, V.shape[1]
+    means = np.zeros((c, k))
+    for x in range(c):
+        first, last = offsets[x], offsets[x + 1]
+        whole = last - (last - first) % 4
+        for i in range(first, whole, 4):
+            i0, i1, i2, i3 = index[i], index[i + 1], index[i + 2], index[i + 3]
+            for j in range(k):
+                means[x, j] += (V[i0, j] + V[i1, j]) + (V[i2, j] + V[i3, j])
+        for i in range(whole, last):
+            i0 = index[i]
+            for j in range(k):
+                means[x, j] += V[i0, j]
+        for j in range(k):
+            means[x, j] /= last - first
+    return means
+
+
 def fused_maximum(phi: Array, theta: Array) -> Array:
     """max_a of ``phi @ theta``: ``(n,)`` or ``(n, k)`` for a C-contiguous ``phi`` ``(n, A, d)``."""
     n, A, d = phi.shape
@@ -31,8 +82,8 @@ def fused_maximum(phi: Array, theta: Array) -> Array:
     if not np.isfinite(theta).all():  # compiled comparisons would lose a NaN
         return maximum_over_actions((rows @ theta).reshape(n, A, *theta.shape[1:]))
     if theta.ndim == 2 and theta.shape[1] > 1:
-        return np.asarray(_several(rows, A, theta))
-    return np.asarray(_one(rows, A, theta.reshape(d))).reshape(n, *theta.shape[1:])
+        return np.asarray(_maximum_several(rows, A, theta))
+    return np.asarray(_maximum_one(rows, A, theta.reshape(d))).reshape(n, *theta.shape[1:])
 
 
 def gathered_maximum_means(phi: Array, index: NDArray[np.uint32], offsets: NDArray[np.int64], theta: Array) -> Array:
@@ -47,7 +98,7 @@ def gathered_maximum_means(phi: Array, index: NDArray[np.uint32], offsets: NDArr
 
 
 @numba.njit(cache=True, nogil=True, fastmath=_REORDER)
-def _one(phi: Array, A: int, theta: Array) -> Array:
+def _maximum_one(phi: Array, A: int, theta: Array) -> Array:
     n, d = phi.shape[0] // A, phi.shape[1]
     V = np.empty(n)
     for s in range(n):
@@ -62,7 +113,7 @@ def _one(phi: Array, A: int, theta: Array) -> Array:
 
 
 @numba.njit(cache=True, nogil=True)
-def _several(phi: Array, A: int, theta: Array) -> Array:
+def _maximum_several(phi: Array, A: int, theta: Array) -> Array:
     n, k = phi.shape[0] // A, theta.shape[1]
     step = max(1, min(_ROWS, _PRODUCTS // (phi.shape[1] * k)) // A)  # states in one product
     V, Q = np.empty((n, k)), np.empty((step * A, k))

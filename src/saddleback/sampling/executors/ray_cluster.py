@@ -1,38 +1,96 @@
-"""Objects that live in actors on a Ray cluster (an extra), each beside its data, and answer questions about it.
+"""The way to a Ray cluster (an extra), and objects that live in actors there, each beside its data, and answer questions.
 
     make_i  →  actor i: object_i        call: question → actor i → answer        the data stay where they are
 
-:func:`saddleback.sampling.streamed_buffer.ray_buffer` puts the readers of a sample store there. An actor that is lost, with its process or
-its node, is started again: its object is made anew, what all were told before (``prepare``) is told again, and the question
-is asked once more. Answers depend on questions and data alone, so nobody can tell. Ray's own retries are off, so that the
-books (``num_restarts``) say how often it happened, and one that dies at every start is given up with its reason. So is one
-that finds no place: its node, with the only copy of its data, may be gone for good.
+A cluster that was started here, or joined by its address, is let go when the last of its users has released it; one that the
+program was connected to before stays. A demand that no living node could meet, however idle, is *homeless*: Ray would keep
+it waiting for such a node to come, without a word. A node that is merely busy is worth waiting for.
 
-Questions and answers are packed here: arrays that Ray unpacks are read-only, and its object store is no place for them.
+An actor that is lost, with its process or its node, is started again: its object is made anew, what all were told before
+(``prepare``) is told again, and the question is asked once more. Answers depend on questions and data alone, so nobody can
+tell. Ray's own retries are off, so that ``num_restarts`` says how often it happened. One that dies at every start, or finds
+no place, is given up with its reason. Questions and answers are packed here: arrays that Ray unpacks are read-only.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from multiprocessing.util import Finalize
 from operator import methodcaller
-from typing import Any, NamedTuple
+from typing import Any
 
-from saddleback.errors import SaddlebackError, require
-from saddleback.sampling.executors.message_format import dumps, loads
-from saddleback.sampling.executors.ray_connection import PATIENCE, Connection
-from saddleback.sampling.executors.shipping import pack, unpack
+from saddleback.errors import SaddlebackError, optional_package, require
+from saddleback.sampling.executors.shipping import dumps, loads, pack, unpack
+from saddleback.sampling.executors.task_book import Fault, check_options
 
-RESTARTS = 3
-"""How often in a row an actor may be lost over one question."""
+PATIENCE = 120.0  # seconds for a node to come, or come back, before what only it could do is given up
+RESTARTS = 3  # how often in a row an actor may be lost over one question
+_users: set[int] = set()  # of a connection that was made here
 
 
-class _Fault(NamedTuple):
-    """What an object refused, in its own words."""
+class Connection:
+    """``ray`` is the module, connected to ``address`` (None: what ``RAY_ADDRESS`` says) or to a cluster of ``num_cpus`` here."""
 
-    text: str
+    def __init__(self, name: str, address: str | None, num_cpus: int | None):
+        self.ray: Any = optional_package("ray", "ray", f"this {name}")
+        self._last: Finalize | None = None
+        if self.ray.is_initialized():
+            if not _users:
+                return  # the program's own
+        else:
+            _users.clear()
+            address = address or os.environ.get("RAY_ADDRESS")
+            quiet = {"log_to_driver": False, "logging_level": "WARNING"}
+            if address is None:
+                os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a private cluster tells nobody
+                self.ray.init(address="local", num_cpus=num_cpus, include_dashboard=False, **quiet)
+            else:
+                self.ray.init(address=address, **quiet)
+        _users.add(id(self))
+        self._last = Finalize(self, _release, (id(self), self.ray), exitpriority=10)
+
+    def release(self) -> None:
+        """No longer needed here."""
+        if self._last is not None:
+            self._last()
+            self._last = None
+
+    def homeless(self, options: Mapping[str, Any]) -> str | None:
+        """What is asked for and no living node has, beside what they have; None if one could take it."""
+        wanted = _wanted(options)
+        nodes = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
+        if any(all(have.get(name, 0.0) >= amount for name, amount in wanted.items()) for have in nodes):
+            return None
+        return f"it asks for {_shown(wanted)}; there are nodes with {'; '.join(map(_shown, nodes)) or 'nothing'}"
+
+    def in_turn(self, i: int) -> dict[str, Any]:
+        """Options for the i-th of several actors that reserve nothing: the nodes in turn, or another if that one is gone."""
+        strategies = importlib.import_module("ray.util.scheduling_strategies")
+        nodes = sorted(n["NodeID"] for n in self.ray.nodes() if n["Alive"] and n["Resources"].get("CPU", 0.0) > 0)
+        if not nodes:
+            return {}
+        return {"scheduling_strategy": strategies.NodeAffinitySchedulingStrategy(nodes[i % len(nodes)], soft=True)}
+
+
+def _release(user: int, ray: Any) -> None:
+    _users.discard(user)
+    if not _users:
+        ray.shutdown()
+
+
+def _wanted(options: Mapping[str, Any]) -> dict[str, float]:
+    plain = {"CPU": options.get("num_cpus"), "GPU": options.get("num_gpus"), "memory": options.get("memory")}
+    return {name: float(amount) for name, amount in (plain | (options.get("resources") or {})).items() if amount}
+
+
+def _shown(resources: Mapping[str, float]) -> str:
+    """Without what Ray adds for itself."""
+    own = sorted((k, v) for k, v in resources.items() if ":" not in k and k != "object_store_memory")
+    return ", ".join(f"{amount:g} {name}" for name, amount in own) or "no resources"
 
 
 class Host:
@@ -50,9 +108,9 @@ class Host:
         try:
             if self._object is None:
                 self._object = unpack(self._packed)()
-            return bytes(dumps(unpack(packed)(self._object)))
+            return dumps(unpack(packed)(self._object))
         except SaddlebackError as error:
-            return bytes(dumps(_Fault(str(error))))
+            return dumps(Fault.of(error))
 
 
 class Hosts:
@@ -77,8 +135,7 @@ class Hosts:
         options = [{}] * len(makes) if options is None else options
         rule = f"must be one mapping for each of the {len(makes)} actors"
         require(len(options) == len(makes), "options", rule, len(options), "leave them out for the usual ones")
-        require(patience > 0, "patience", "must be positive", patience, "give seconds to wait for a node")
-        require(timeout is None or timeout > 0, "timeout", "must be positive", timeout, "give seconds for one answer")
+        check_options(None, timeout, patience=patience)
         self._packed = [pack(make) for make in makes]
         self._options = [dict(more) for more in options]
         self._patience, self._timeout = patience, timeout
@@ -86,9 +143,8 @@ class Hosts:
         self.num_restarts = 0
         self._connection = Connection("buffer", address, len(makes))
         self._ray = self._connection.ray
-        self._actors, self._placed = list[Any](), dict[int, Any]()
-        for i in range(len(makes)):
-            self._actors.append(self._start(i))
+        self._placed: dict[int, Any] = {}
+        self._actors = [self._start(i) for i in range(len(makes))]
 
     def call(self, method: str, arguments: Mapping[int, Sequence[Any]]) -> list[Any]:
         """What the objects answer to ``method(*arguments[i])``, in the order of ``arguments``, all at the same time."""
@@ -130,23 +186,21 @@ class Hosts:
                 self._ray.kill(self._actors[i])  # it may only have been late
                 self._actors[i] = self._start(i)
                 reference = self._actors[i].call.remote(question)
-        if isinstance(answer, _Fault):
-            raise SaddlebackError(answer.text)
+        if isinstance(answer, Fault):
+            raise answer.error(self.call, i)
         return answer
 
     def _await_place(self, i: int) -> None:
         ready, _ = self._ray.wait([self._placed[i]], timeout=self._patience)
         if not ready:
-            problem = (
-                self._connection.homeless(self._options[i])
-                or "the nodes that could take it have no room or do not answer"
-            )
+            busy = "the nodes that could take it have no room or do not answer"
+            problem = self._connection.homeless(self._options[i]) or busy
             raise SaddlebackError(f"actor {i} found no place in the cluster within {self._patience:g} s: {problem}.")
 
     def _start(self, i: int) -> Any:
         options = self._options[i] or self._connection.in_turn(i)
-        remote = _remote().options(max_restarts=0, max_task_retries=0, **options)
-        actor = remote.remote(self._packed[i], sys.path)
+        host = remote(Host).options(max_restarts=0, max_task_retries=0, **options)
+        actor = host.remote(self._packed[i], sys.path)
         self._placed[i] = actor.hello.remote()
         for told in self._told:
             actor.call.remote(told)
@@ -154,6 +208,6 @@ class Hosts:
 
 
 @functools.cache
-def _remote() -> Any:
-    """Made once: Ray takes every new one for another kind of actor."""
-    return importlib.import_module("ray").remote(Host)
+def remote(part: Any) -> Any:
+    """A function or class that Ray can run, made once: Ray takes every new one for another kind of task."""
+    return importlib.import_module("ray").remote(part)
