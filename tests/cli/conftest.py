@@ -17,7 +17,7 @@ from command_line import Call, quietly
 
 from helpers import random_table
 from saddleback import save_table
-from saddleback.runs.exit_codes import ExitCode
+from saddleback.runs.verdict import ExitCode
 
 
 @pytest.fixture

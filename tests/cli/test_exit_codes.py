@@ -13,8 +13,7 @@ from command_line import quietly
 
 from saddleback import errors
 from saddleback.instances import zoo
-from saddleback.runs.exit_codes import ExitCode, code_of_proof
-from saddleback.runs.verdict import Status
+from saddleback.runs.verdict import ExitCode, Status, code_of_proof
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -16,9 +16,9 @@ from saddleback import cli, frontier
 from saddleback.exact import best_policy, policy_values, solve_by_columns, solve_exactly
 from saddleback.instances.table_file import load_table, save_table
 from saddleback.runs.certificate_file import problem_fields
-from saddleback.runs.certificate_text import print_certificate
 from saddleback.runs.recheck import recheck
 from saddleback.runs.run_folder import RolloutValues
+from saddleback.runs.text import print_certificate
 from saddleback.simulators.table import Table
 from spelled_out import solve
 

@@ -12,7 +12,7 @@ from printing import printed, words
 from helpers import random_table
 from saddleback.certificates import Certificate, Finding, LinearityReport
 from saddleback.problem.remarks import Remark
-from saddleback.runs.certificate_text import print_certificate
+from saddleback.runs.text import print_certificate
 
 TABLE = random_table(1)  # values in [0, 5], constraint-0 >= 2
 PROBLEM = TABLE.problem()

@@ -1,6 +1,6 @@
 """The command line: ``saddleback VERB ...``, options only, one file a verb.
 
-Answers go to stdout, progress and errors to stderr; :class:`saddleback.runs.exit_codes.ExitCode` says how a command may end.
+Answers go to stdout, progress and errors to stderr; :class:`saddleback.runs.verdict.ExitCode` says how a command may end.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import typer
 from saddleback._version import __version__
 from saddleback.cli.verbs import TITLE, Verbs
 from saddleback.errors import SaddlebackError
-from saddleback.runs.exit_codes import ExitCode
+from saddleback.runs.verdict import ExitCode
 
 app = typer.Typer(
     name="saddleback",

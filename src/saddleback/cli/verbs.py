@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from saddleback.runs.exit_codes import ExitCode
+from saddleback.runs.verdict import ExitCode
 
 TITLE = "Constrained decision problems with a simulator: a policy, and a proof of how good it is."
 NOTES = (

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from saddleback.runs.numbers import confidence, duration, number, roughly, size
-from saddleback.runs.tables import add_row, empty_table
+from saddleback.runs.text import add_row, empty_table
 from saddleback.sampling.memory import limit
 from saddleback.solving.forecast import AFFORDABLE, Forecast
 

@@ -18,11 +18,10 @@ from saddleback._version import __version__
 from saddleback.errors import InputError
 from saddleback.files.json_file import sha256_of
 from saddleback.problem.cmdp import CMDP
-from saddleback.runs.events import Callback
+from saddleback.runs.events import Callback, JSONLines
 from saddleback.runs.run_folder import MANIFEST, Origin, Run, check_place, load_run, save_run
 from saddleback.runs.settings import Settings
 from saddleback.runs.targets import load_target, named_again
-from saddleback.runs.trace import JSONLines
 from saddleback.runs.work_folder import (
     REQUEST,
     TRACE,

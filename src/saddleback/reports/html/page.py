@@ -20,7 +20,6 @@ from saddleback.problem.cmdp import CMDP
 from saddleback.reports.html import sections
 from saddleback.reports.html.markup import Content, Markup, data_block, tag
 from saddleback.reports.html.policy_figure import policy
-from saddleback.reports.html.reproduce import reproduce
 from saddleback.reports.html.tradeoff_figure import tradeoff
 from saddleback.reports.html.view import View, answer_sentence, view_of
 from saddleback.runs.drawings_file import DESIGN, DUAL, FRONTIER
@@ -122,7 +121,7 @@ def _sections(view: View) -> tuple[list[Markup], dict[str, Any] | None]:
     if DESIGN in drawings:
         body.append(_section("design", "Where the samples were taken", sections.design(view, drawings[DESIGN])))
     body.append(_section("diagnostics", "Diagnostics", sections.diagnostics(view)))
-    body.append(_section("reproduce", "How to reproduce it", reproduce(view)))
+    body.append(_section("reproduce", "How to reproduce it", sections.reproduce(view)))
     return body, data
 
 

@@ -11,8 +11,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from saddleback.reports.html.markup import Markup, details, join, table, tag
-from saddleback.reports.html.svg import WIDTH, axes, circle, figure, line, path, rectangle, scale
+from saddleback.reports.html.markup import (
+    WIDTH,
+    Markup,
+    axes,
+    circle,
+    details,
+    figure,
+    join,
+    line,
+    path,
+    rectangle,
+    scale,
+    table,
+    tag,
+)
 from saddleback.reports.html.view import View
 from saddleback.runs.drawings_file import FRONTIER
 from saddleback.runs.numbers import between, number, percent, symbol

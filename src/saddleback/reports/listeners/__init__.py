@@ -13,8 +13,7 @@ from collections.abc import Callable
 from saddleback.errors import InputError
 from saddleback.reports.listeners.mlflow import MLflow
 from saddleback.reports.listeners.tensorboard import TensorBoard
-from saddleback.runs.events import Callback, Event
-from saddleback.runs.trace import JSONLines
+from saddleback.runs.events import Callback, Event, JSONLines
 
 BY_NAME: dict[str, Callable[[str], Callback]] = {"jsonl": JSONLines, "tensorboard": TensorBoard, "mlflow": MLflow}
 

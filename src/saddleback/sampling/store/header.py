@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 
 from saddleback.errors import InputError
-from saddleback.files.disk import PARTIAL, Disk, write_whole
+from saddleback.files.disk import LOCK, PARTIAL, Disk, Lock, write_whole
 from saddleback.files.json_file import check_shape, read_json, short
-from saddleback.files.lock import LOCK, Lock
 from saddleback.sampling.store.layout import Layout
 from saddleback.sampling.store.manifest import MANIFEST
 

@@ -28,8 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.errors import InputError, require
-from saddleback.files.disk import Disk, disk_faults_named
-from saddleback.files.lock import LOCK, Lock
+from saddleback.files.disk import LOCK, Disk, Lock, disk_faults_named
 from saddleback.problem.spaces import Array, States
 from saddleback.sampling.blocks import Block
 from saddleback.sampling.collect import Samples
