@@ -16,13 +16,14 @@ from saddleback.cli.drawing import Callbacks, Drawing, ExecutorName, Timeout, Wo
 from saddleback.cli.sample import pinned, samples_for
 from saddleback.designs import BY_NAME as DESIGNS
 from saddleback.errors import InputError, require
+from saddleback.files.json_file import to_plain
 from saddleback.instances.instance import Instance
 from saddleback.method.duals import BY_NAME as DUALS
 from saddleback.method.evaluators import BY_NAME as EVALUATORS
 from saddleback.method.solvers import BY_NAME as SOLVERS
 from saddleback.problem.policy_file import save_policy
 from saddleback.reports.listeners import make as make_callback
-from saddleback.runs.certificate_file import problem_fields
+from saddleback.runs.certificate_file import ProblemRecord
 from saddleback.runs.run_folder import check_place
 from saddleback.runs.targets import load_target, origin_of
 from saddleback.runs.text import print_solution
@@ -218,7 +219,7 @@ def _certificate_seed(instance: Instance, budget: dict[str, Any], parts: dict[st
     With the streams of the first certificate the second question would depend on the samples that are to answer it.
     """
     asked = {name: value for name, value in budget.items() if name != "from"}  # the folder may be moved
-    text = json.dumps([asked, parts, problem_fields(instance.problem)], sort_keys=True)
+    text = json.dumps([asked, parts, to_plain(ProblemRecord.of(instance.problem))], sort_keys=True)
     return derived_seed(parts["seed"], int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]))
 
 

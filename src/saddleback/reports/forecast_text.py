@@ -10,8 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from saddleback.runs.numbers import confidence, duration, number, roughly, size
-from saddleback.runs.text import add_row, empty_table
+from saddleback.runs.numbers import add_row, confidence, duration, empty_table, number, roughly, size
 from saddleback.sampling.memory import limit
 from saddleback.solving.forecast import AFFORDABLE, Forecast
 

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
 
-from saddleback.certificates import Certificate
-from saddleback.exact import ExactAnswer
 from saddleback.problem.cmdp import CMDP
-from saddleback.runs.numbers import at_most, between, confidence, duration, number
-from saddleback.runs.recheck import Check
-from saddleback.runs.run_folder import Run
-from saddleback.runs.text import add_row, empty_table, print_certificate
-from saddleback.simulators.checks import Report
-from saddleback.simulators.checks.finding import FALSE_ALARM
-from saddleback.solving.frontier import Frontier
+from saddleback.runs.numbers import add_row, at_most, between, confidence, duration, empty_table, number
+
+if TYPE_CHECKING:  # whoever calls has loaded what is printed, and no verb needs all of it
+    from saddleback.certificates import Certificate
+    from saddleback.exact import ExactAnswer
+    from saddleback.runs.recheck import Check
+    from saddleback.runs.run_folder import Run
+    from saddleback.simulators.checks import Report
+    from saddleback.solving.frontier import Frontier
 
 
 def print_check(console: Console, problem: CMDP, report: Report) -> None:
     """The findings first, then a verdict and what was measured on the way."""
+    from saddleback.simulators.checks.finding import FALSE_ALARM
 
     def say(text: str, style: str | None = None) -> None:
         console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
@@ -121,6 +122,8 @@ def frontier_json(curve: Frontier) -> dict[str, Any]:
 
 def print_recertified(console: Console, problem: CMDP, run: Run, proof: Certificate, pilot: int) -> None:
     """The new proof, and what the stored one had said."""
+    from saddleback.runs.text import print_certificate
+
     console.print(
         f"[bold]{escape(problem.name)}[/bold], {escape(str(run.path))}: "
         f"{proof.samples + pilot:,} new simulator calls with seed {proof.seed}, {pilot:,} of them a pilot."
@@ -128,15 +131,15 @@ def print_recertified(console: Console, problem: CMDP, run: Run, proof: Certific
     strict = run.request.get("feasibility") == "strict"
     print_certificate(console, problem, proof, strict=strict, total=proof.samples + pilot)
     stored = run.certificate
-    if stored is None or stored["value"] is None or proof.value is None:
+    if stored is None or stored.value is None or proof.value is None:
         return
     table = empty_table("Beside the stored proof", ["limits of"], ["stored", "new"], ranges=["stored", "new"])
-    add_row(table, problem.objective, between(stored["value"]), between(proof.value))
-    for c, old, new in zip(problem.constraints, stored["constraints"], proof.constraints, strict=True):
+    add_row(table, problem.objective, between(stored.value), between(proof.value))
+    for c, old, new in zip(problem.constraints, stored.constraints, proof.constraints, strict=True):
         add_row(table, c.name, between(old), between(new))
-    tops = (at_most(top, problem.minimise) for top in (stored["upper_bound"], proof.upper_bound))
+    tops = (at_most(top, problem.minimise) for top in (stored.upper_bound, proof.upper_bound))
     add_row(table, f"best {problem.objective}", *tops)
-    add_row(table, "confidence", confidence(stored["confidence"]), confidence(proof.confidence))
+    add_row(table, "confidence", confidence(stored.confidence), confidence(proof.confidence))
     console.print(table)
 
 

@@ -7,11 +7,10 @@ ranges may go over several lines. What users named themselves is printed as it i
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
@@ -19,7 +18,7 @@ from rich.table import Table as RichTable
 from saddleback.certificates import Certificate
 from saddleback.problem.cmdp import CMDP
 from saddleback.runs.answer import Answer
-from saddleback.runs.numbers import at_most, between, confidence, number
+from saddleback.runs.numbers import add_row, at_most, between, confidence, empty_table, number, sentence
 from saddleback.runs.verdict import Status
 
 _WIDTH = 100
@@ -253,25 +252,3 @@ def _fine_print(certificate: Certificate, total: int | None) -> str:
         more = [f"{part} ({said})" if "linear in" in part else part for part in more]
     beyond = f"; the bound on the best policy also needs {' and '.join(more)}" if more else ""
     return f"{spent} It assumes {of_values}{beyond}."
-
-
-def sentence(text: str) -> str:
-    """With a capital and a full stop."""
-    return text[:1].upper() + text[1:].rstrip(".") + "."
-
-
-def empty_table(
-    title: str | None, words: Sequence[str], numbers: Sequence[str], *, ranges: Sequence[str] = ()
-) -> RichTable:
-    """A table without rows: ``words`` to the left, then ``numbers``, of which only ``ranges`` may be broken over lines."""
-    table = RichTable(title=title, box=SIMPLE_HEAD, pad_edge=False)
-    for column in words:
-        table.add_column(escape(column), overflow="fold")
-    for column in numbers:
-        table.add_column(escape(column), justify="right", no_wrap=column not in ranges, overflow="fold")
-    return table
-
-
-def add_row(table: RichTable, *cells: str) -> None:
-    """What users named themselves is printed as it is, brackets included."""
-    table.add_row(*map(escape, cells))

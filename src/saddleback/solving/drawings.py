@@ -7,19 +7,17 @@ the page moves between the stored points.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from saddleback.errors import InputError, NumericalError
 from saddleback.runs.drawings_file import (
-    DESIGN,
-    DUAL,
-    FRONTIER,
     MOST_COLUMNS,
-    design_fields,
-    frontier_fields,
-    trace_fields,
+    CurveRecord,
+    DesignRecord,
+    Drawings,
+    DualRecord,
+    FrontierRecord,
+    PointRecord,
 )
 from saddleback.solving.frontier import Frontier, FrontierPoint, frontier
 from saddleback.solving.prepared import Prepared
@@ -31,23 +29,20 @@ _MOST_PAIRS = 50_000  # of a table: beyond, a curve costs more than it is worth 
 _MOST_ROUNDS = 4
 
 
-def drawings_of(solution: Solution) -> dict[str, Any]:
-    """The files for a report, by name: those that there is something to say in."""
-    found: dict[str, Any] = {}
-    if solution.trace is not None and len(solution.trace.multipliers):
-        found[DUAL] = trace_fields(solution.trace)
-    parts = solution.prepared
+def drawings_of(solution: Solution) -> Drawings:
+    """The files for a report: those that there is something to say in."""
+    trace, parts = solution.trace, solution.prepared
+    dual = None if trace is None or not len(trace.multipliers) else DualRecord.of(trace.multipliers, trace.values)
     if not isinstance(parts, Prepared):
-        return found
-    found[DESIGN] = design_fields(parts.design)
+        return Drawings(dual=dual)
     try:
-        curves = _frontier(parts, 1 - float(solution.settings.get("delta", 0.05)))
+        curves = _frontier(parts, 1 - solution.settings.get("delta", 0.05))
     except (InputError, NumericalError):  # a picture less, never a run less
         curves = None
-    return found if curves is None else {**found, FRONTIER: curves}
+    return Drawings(curves, dual, DesignRecord.of(parts.design))
 
 
-def _frontier(parts: Prepared, confidence: float) -> dict[str, Any] | None:
+def _frontier(parts: Prepared, confidence: float) -> FrontierRecord | None:
     problem = parts.problem
     if parts.hints is not None or (problem.num_states or 0) * problem.num_actions > _MOST_PAIRS:
         return None  # the samples are elsewhere, or many
@@ -62,19 +57,17 @@ def _frontier(parts: Prepared, confidence: float) -> dict[str, Any] | None:
     if not curves or len(known) > MOST_COLUMNS:
         return None
     index = {policy.key(): i for i, (policy, _) in enumerate(known)}
-    rows: list[dict[str, Any]] = [
-        {
-            "constraint": problem.constraints[curve.constraint].name,
-            "points": [_row(point, index) for point in points],
-        }
+    rows = [
+        CurveRecord(problem.constraints[curve.constraint].name, [_row(point, index) for point in points])
         for curve, points in curves
     ]
-    used = {k for row in rows for point in row["points"] for k in point["members"]}
-    limits = []
+    used = {k for row in rows for point in row.points for k in point.members}
+    limits: list[tuple[list[float], list[float]] | None] = []
     for k, (policy, _) in enumerate(known):
         within = parts.interval(policy, confidence) if k in used else None
-        limits.append(None if within is None else [within.low.tolist(), within.high.tolist()])
-    return frontier_fields(confidence, [values.tolist() for _, values in known], limits, rows)
+        limits.append(None if within is None else (within.low.tolist(), within.high.tolist()))
+    columns = [values.tolist() for _, values in known]
+    return FrontierRecord("saddleback-frontier/1", confidence, columns, limits, rows)
 
 
 def _curve(parts: Prepared, constraint: int) -> tuple[Frontier, list[FrontierPoint]]:
@@ -97,13 +90,7 @@ def _curve(parts: Prepared, constraint: int) -> tuple[Frontier, list[FrontierPoi
     return curve, points
 
 
-def _row(point: FrontierPoint, index: dict[bytes, int]) -> dict[str, Any]:
-    return {
-        "threshold": point.threshold,
-        "value": point.value,
-        "constraints": list(point.constraints),
-        "multiplier": point.multiplier,
-        "gap": point.gap,
-        "members": [index[member.key()] for member in point.mixture.members],
-        "weights": point.mixture.weights.tolist(),
-    }
+def _row(point: FrontierPoint, index: dict[bytes, int]) -> PointRecord:
+    members, weights = [index[member.key()] for member in point.mixture.members], point.mixture.weights.tolist()
+    constraints = list(point.constraints)
+    return PointRecord(point.threshold, point.value, constraints, point.multiplier, point.gap, members, weights)

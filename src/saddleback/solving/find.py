@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from saddleback.method.slater import Slater, estimate_slater
 from saddleback.method.slater import Verdict as Room
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.remarks import Remark
-from saddleback.runs.answer import Plain, Trace, constraint_reports, member_reports
+from saddleback.runs.answer import Choices, Trace, constraint_reports, member_reports
 from saddleback.runs.events import Callback
 from saddleback.runs.settings import Settings
 from saddleback.solving.a_priori import linearity_residual
@@ -58,13 +59,16 @@ def find_policy(
     verdict = verdict_on(parts.problem, slater, summary, outcome, limits, strict, parts.samples)
     promise = promise_of(context, dual, summary, outcome)
     prices = summary.multipliers
-    record |= {
-        "iterations": len(outcome.steps),
-        "solver_calls": outcome.num_solver_calls,
-        "error": dual.error if math.isfinite(dual.error) else None,
-        "target": dual.target.tolist(),
-        **summary.record,
-    }
+    record |= cast(
+        Choices,
+        {
+            "iterations": len(outcome.steps),
+            "solver_calls": outcome.num_solver_calls,
+            "error": dual.error if math.isfinite(dual.error) else None,
+            "target": dual.target.tolist(),
+            **summary.record,
+        },
+    )
     return Solution(
         dataclasses.replace(verdict, promised=promise is not None),
         problem,
@@ -84,11 +88,13 @@ def find_policy(
     )
 
 
-def record_of(parts: Prepared, settings: Settings) -> dict[str, Plain]:
+def record_of(parts: Prepared, settings: Settings) -> Choices:
     """What belongs in the record of a run before its dual has begun."""
     return {
         "mode": settings.method.mode,
-        **parts.names,
+        "solver": parts.names["solver"],
+        "evaluator": parts.names["evaluator"],
+        "design": parts.names["design"],
         "dual": settings.method.dual_part[0],
         "feasibility": settings.feasibility,
         "seed": settings.seed,
@@ -129,9 +135,7 @@ def _run(
     return context, dual, outcome, limits
 
 
-def _infeasible(
-    problem: CMDP, parts: Prepared, slater: Slater, settings: Settings, record: dict[str, Plain]
-) -> Solution:
+def _infeasible(problem: CMDP, parts: Prepared, slater: Slater, settings: Settings, record: Choices) -> Solution:
     """The answer where no policy meets the constraints, by measured limits."""
     return Solution(
         no_policy(problem, slater),

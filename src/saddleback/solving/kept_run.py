@@ -154,20 +154,20 @@ def resume(
     if is_finished(place):
         return load_run(place)
     request = load_work(place)
-    if request["verb"] != "solve":
-        raise InputError("run", "must hold a solve", request["verb"], "go on with `saddleback resume`")
-    target = request["target"]
+    if request.verb != "solve":
+        raise InputError("run", "must hold a solve", request.verb, "go on with `saddleback resume`")
+    target = request.target
     if target.startswith(PYTHON):
         if problem is None or simulator is None:
             rule = "must be given: the run was made in Python"
             raise InputError("problem, simulator", rule, None, "pass the two that were given to solve")
     else:
-        instance = load_target(named_again(target, None), request["settings"])
+        instance = load_target(named_again(target, None), request.settings)
         problem, simulator = instance.problem, instance.simulator
-    origin = Origin(target, tuple(request["settings"]))
+    origin = Origin(target, tuple(request.settings))
     kept = Place(place, target, origin, force=(place / MANIFEST).is_file())
     show = None if progress is None else _three(progress)
-    record, drawn_by = request["options"], Workers(workers, executor)
+    record, drawn_by = request.options, Workers(workers, executor)
     found, _ = solve_kept(problem, simulator, record, kept, drawn_by, show=show, callbacks=callbacks)
     put_away(kept, found, record, record["parts"]["seed"])
     return found
@@ -191,16 +191,16 @@ def is_finished(place: Path) -> bool:
 def _answers(place: Path) -> bool:
     """Whether the run that is written is the answer to the request in the work folder."""
     request = load_work(place)
-    if request["verb"] != "solve":
+    if request.verb != "solve":
         return False
     try:
         run = load_run(place)
     except InputError:  # damaged: better solved again
         return False
-    target = Path(request["target"])
+    target = Path(request.target)
     table = run.table is None or (target.is_file() and sha256_of(target) == run.files[run.table.name])
-    asked = {**request["options"]["budget"], **request["options"]["parts"]}
-    same = (Path(run.target).name, run.settings, run.request) == (target.name, request["settings"], asked)
+    asked = {**request.options["budget"], **request.options["parts"]}
+    same = (Path(run.target).name, run.settings, run.request) == (target.name, request.settings, asked)
     return same and table and run.versions["saddleback"] == __version__
 
 

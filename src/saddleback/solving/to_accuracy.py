@@ -25,6 +25,7 @@ from saddleback.certificates.guide import hidden_by_starts
 from saddleback.errors import InputError, require
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.rounding import rounded
+from saddleback.runs.answer import Choices
 from saddleback.runs.events import Callback, tell
 from saddleback.runs.settings import MOST_SAMPLES, Settings
 from saddleback.runs.verdict import Reason, Status, Verdict
@@ -201,7 +202,7 @@ def _unmet(rounds: list[_Round], total: int, epsilon: float, delta: float, allow
 
 
 def _with_total(found: Solution, rounds: list[_Round], total: int, epsilon: float, delta: float) -> Solution:
-    record = {**found.settings, "epsilon": epsilon, "delta": delta, "rounds": [r.size for r in rounds]}
+    record: Choices = {**found.settings, "epsilon": epsilon, "delta": delta, "rounds": [r.size for r in rounds]}
     certificate = found.certificate
     if certificate is not None:
         certificate = dataclasses.replace(certificate, confidence=1 - delta)

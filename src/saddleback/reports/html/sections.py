@@ -16,8 +16,9 @@ from saddleback.files.json_file import plain, read_json, sha256_of
 from saddleback.reports.html import figures
 from saddleback.reports.html.markup import Content, Markup, details, join, table, tag
 from saddleback.reports.html.view import View
-from saddleback.runs.numbers import at_most, between, number, percent
-from saddleback.runs.text import sentence
+from saddleback.runs.certificate_file import CertificateRecord, LinearityRecord
+from saddleback.runs.drawings_file import DesignRecord, DualRecord
+from saddleback.runs.numbers import at_most, between, number, percent, sentence
 from saddleback.runs.work_folder import SAMPLES
 
 _MOST_PAIRS_SHOWN = 40
@@ -47,9 +48,9 @@ def proof(view: View) -> Markup:
         for row in (view.reward, *view.constraints):
             verdict = row.verdict or _plain_verdict(row.worth)
             rows.append([row.name, row.wanted or problem.wanted, number(row.estimate), between(row.limits), verdict])
-        if proof is not None and proof["upper_bound"] is not None:
-            rows.append(["best policy there is", "", "", at_most(proof["upper_bound"], problem.minimise), "proved"])
-            rows.append(["what this one loses to it", "", "", at_most(proof["gap"]), "proved"])
+        if proof is not None and proof.upper_bound is not None:
+            rows.append(["best policy there is", "", "", at_most(proof.upper_bound, problem.minimise), "proved"])
+            rows.append(["what this one loses to it", "", "", at_most(proof.gap), "proved"])
         heads = ["quantity", "wanted", "estimate", "limits", "verdict"]
         parts.append(table(heads, rows, f"Limits, with {percent(view.confidence)} confidence", words=(0, 4)))
     if proof is None:
@@ -63,35 +64,35 @@ def _plain_verdict(worth: str) -> str:
     return {"proved": "proved", "likely": "likely"}.get(worth, "estimated")
 
 
-def _worth(view: View, proof: dict[str, Any]) -> str:
-    spent = f"The proof took {proof['samples']:,} simulator calls, drawn after the policy was fixed."
-    if not proof["samples"]:
+def _worth(view: View, proof: CertificateRecord) -> str:
+    spent = f"The proof took {proof.samples:,} simulator calls, drawn after the policy was fixed."
+    if not proof.samples:
         spent = "The proof needed no simulator call."
-    assumed = list(dict.fromkeys(str(x) for x in proof["assumes"].values()))
+    assumed = list(dict.fromkeys(str(x) for x in proof.assumes.values()))
     verdict = {
         "certified": "The constraints are proved to hold. ",
         "refuted": "This policy is proved to miss a constraint. ",
         "undecided": "Whether the constraints hold is open: their limits lie on both sides. ",
-    }[proof["feasible"]]
-    if proof["value"] is None:
-        verdict = "No policy can meet the constraints: that is proved. " if proof.get("infeasible") == "proved" else ""
+    }[proof.feasible]
+    if proof.value is None:
+        verdict = "No policy can meet the constraints: that is proved. " if proof.infeasible == "proved" else ""
     return verdict + spent + (f" It assumes {'; '.join(assumed)}." if assumed else "")
 
 
 def members(view: View) -> Markup:
     """The members of the mixture, and who misses a constraint when played alone."""
-    members = sorted(view.answer["policy"], key=lambda m: -m["weight"])
+    members = sorted(view.answer.policy, key=lambda m: -m.weight)
     rows: list[list[Content]] = []
     missing = 0.0
     for n, member in enumerate(members[:12]):
         cells: list[Content] = []
         broken = False
-        for value, row in zip(member["constraints"], view.constraints, strict=True):
+        for value, row in zip(member.constraints, view.constraints, strict=True):
             holds = row.holds(value)
             broken |= not holds
             cells.append(number(value) if holds else join(number(value), tag("span", " misses", class_="misses")))
-        missing += member["weight"] if broken else 0.0
-        rows.append([str(n + 1), percent(member["weight"]), number(member["value"]), *cells])
+        missing += member.weight if broken else 0.0
+        rows.append([str(n + 1), percent(member.weight), number(member.value), *cells])
     heads = [
         "member",
         "share of episodes",
@@ -116,15 +117,13 @@ def members(view: View) -> Markup:
             )
         )
     parts: list[Content] = [tag("p", lead), table(heads, rows, "The members and how each does on its own")]
-    one = view.answer.get("stationary")
+    one = view.answer.stationary
     if one is not None and many:
-        values = ", ".join(
-            f"{row.name} {number(v)}" for row, v in zip(view.constraints, one["constraints"], strict=False)
-        )
+        values = ", ".join(f"{row.name} {number(v)}" for row, v in zip(view.constraints, one.constraints, strict=False))
         parts.append(
             tag(
                 "p",
-                f"As one stationary policy: reward {number(one['value'])}, {values} ({one['label']}).",
+                f"As one stationary policy: reward {number(one.value)}, {values} ({one.label}).",
                 class_="note",
             )
         )
@@ -133,7 +132,7 @@ def members(view: View) -> Markup:
 
 def starts(view: View) -> Markup:
     """Limits of the values from single start states."""
-    rows = [] if view.proof is None else view.proof["by_start"]
+    rows = [] if view.proof is None else view.proof.by_start
     starts = np.asarray(view.problem.start.states)
     if len(starts) == 1:
         name = view.state_name(starts.tolist()[0])
@@ -149,10 +148,10 @@ def starts(view: View) -> Markup:
     ]
     cells: list[list[Content]] = [
         [
-            view.state_name(row["state"]),
-            percent(row["weight"]),
-            f"{row['rollouts']:,}",
-            *map(between, (row["value"], *row["constraints"])),
+            view.state_name(row.state),
+            percent(row.weight),
+            f"{row.rollouts:,}",
+            *map(between, (row.value, *row.constraints)),
         ]
         for row in rows[:40]
     ]
@@ -163,36 +162,34 @@ def starts(view: View) -> Markup:
     )
 
 
-def trace(view: View, trace: dict[str, Any]) -> Markup:
+def trace(view: View, trace: DualRecord) -> Markup:
     """How the dual moved, and what it left open."""
-    gap = view.answer.get("gap")
+    gap = view.answer.gap
     lead = (
-        f"{trace['total']:,} iterations. Each asks for the best policy at a price λ on the constraint, and moves the price by what "
+        f"{trace.total:,} iterations. Each asks for the best policy at a price λ on the constraint, and moves the price by what "
         "that policy does."
     )
     if gap is not None:
         lead += f" In the end the dual left {number(gap)} of the reward open."
-    if len(trace["values"][0]) != 1 + view.problem.num_constraints:
+    if len(trace.values[0]) != 1 + view.problem.num_constraints:
         return tag("p", lead)
     pair = tag("div", figures.multipliers(view, trace), figures.gap_figure(view.problem, trace), class_="pair")
     return join(tag("p", lead), pair)
 
 
-def design(view: View, data: dict[str, Any]) -> Markup:
+def design(view: View, data: DesignRecord) -> Markup:
     """Which pairs were sampled, how often, and how much each of them matters."""
-    equal = max(data["weights"]) - min(data["weights"]) <= 1e-12
-    kind = "all state-action pairs" if data["features"] is None else f"{data['features']} features, rank {data['rank']}"
-    lead = f"{data['size']:,} pairs were sampled ({kind}). The largest leverage is {number(data['leverage_bound'])}"
-    lead += f", against a least possible of {data['rank']:,}; condition number {number(data['condition'])}."
+    equal = max(data.weights) - min(data.weights) <= 1e-12
+    kind = "all state-action pairs" if data.features is None else f"{data.features} features, rank {data.rank}"
+    lead = f"{data.size:,} pairs were sampled ({kind}). The largest leverage is {number(data.leverage_bound)}"
+    lead += f", against a least possible of {data.rank:,}; condition number {number(data.condition)}."
     rows: list[list[Content]] = [
         [view.state_name(s), str(a), percent(w), number(g)]
         for s, a, w, g in zip(
-            *(data[k][:_MOST_PAIRS_SHOWN] for k in ("states", "actions", "weights", "leverages")), strict=True
+            *(x[:_MOST_PAIRS_SHOWN] for x in (data.states, data.actions, data.weights, data.leverages)), strict=True
         )
     ]
-    pairs = table(
-        ["state", "action", "weight", "leverage"], rows, f"The {len(rows)} heaviest of {data['size']:,} pairs"
-    )
+    pairs = table(["state", "action", "weight", "leverage"], rows, f"The {len(rows)} heaviest of {data.size:,} pairs")
     if equal:
         lead += " All have the same weight, so there is nothing to choose and nothing to draw."
     return join(tag("p", lead), None if equal else figures.design(view, data), details("The sampled pairs", pairs))
@@ -201,12 +198,12 @@ def design(view: View, data: dict[str, Any]) -> Markup:
 def diagnostics(view: View) -> Markup:
     """Status, tests and remarks, one sentence each."""
     answer, proof = view.answer, view.proof
-    items = [sentence(f"{answer['status']}: {answer['message']}")]
-    if proof is not None and proof["linearity"] is not None:
-        items.append(_linearity(proof["linearity"]))
-    items += [sentence(remark) for remark in answer["remarks"]]
-    items += [] if proof is None else [sentence(remark) for remark in proof["remarks"]]
-    settings = answer["settings"]
+    items = [sentence(f"{answer.status}: {answer.message}")]
+    if proof is not None and proof.linearity is not None:
+        items.append(_linearity(proof.linearity))
+    items += [sentence(remark) for remark in answer.remarks]
+    items += [] if proof is None else [sentence(remark) for remark in proof.remarks]
+    settings = answer.settings
     parts = [
         f"{k.replace('_', ' ')} {settings[k]}"
         for k in ("solver", "evaluator", "dual", "design", "mode")
@@ -216,11 +213,11 @@ def diagnostics(view: View) -> Markup:
     return tag("ul", *(tag("li", item) for item in items if item))
 
 
-def _linearity(report: dict[str, Any]) -> str:
-    if report["passed"]:
-        n = len(report["tests"])
+def _linearity(report: LinearityRecord) -> str:
+    if report.passed:
+        n = len(report.tests)
         return f"Linearity in the features was put to {n} test{'s' if n != 1 else ''} and not refuted; tests cannot prove it."
-    words = "; ".join(str(t["meaning"]) for t in report["tests"] if not t["passed"])
+    words = "; ".join(str(t.meaning) for t in report.tests if not t.passed)
     return sentence(f"the problem is not linear in its features, so that no bound on the best policy is given: {words}")
 
 
@@ -263,7 +260,7 @@ def reproduce(view: View) -> Markup:
     versions = ", ".join(f"{plain(str(k))} {plain(str(v))}" for k, v in run.versions.items())
     seeds = f"Seed of the samples {run.seed}"
     if view.proof is not None:
-        seeds += f", of the proof {view.proof['seed']}"
+        seeds += f", of the proof {view.proof.seed}"
     folders = _folders(run.path)
     return join(
         tag("dl", *shown, class_="commands"),

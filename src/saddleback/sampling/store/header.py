@@ -13,13 +13,13 @@ import json
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from saddleback.errors import InputError
 from saddleback.files.disk import LOCK, PARTIAL, Disk, Lock, write_whole
-from saddleback.files.json_file import check_shape, read_json, short
+from saddleback.files.json_file import Record, as_record, read_json
 from saddleback.sampling.store.layout import Layout
 from saddleback.sampling.store.manifest import MANIFEST
 
@@ -28,10 +28,18 @@ FORMAT = "saddleback-samples/2"
 
 Fields = dict[str, Any]
 
-_SHAPE = {"format": "text", "layout": "object", "fingerprint": "object", "check": "text"}
 _MOST_BYTES = 1 << 26
 _AGAIN = "draw the samples again into a new folder"
 _NO_FIELD = "no such field"
+
+
+class HeaderRecord(Record, frozen=True):
+    """The fields of ``store.json``."""
+
+    format: Literal["saddleback-samples/2"]
+    layout: Fields
+    fingerprint: Fields
+    check: str
 
 
 def plain(fingerprint: Mapping[str, Any]) -> Fields:
@@ -96,9 +104,7 @@ def read_header(folder: Path) -> tuple[Layout, Fields]:
         found = f"no {HEADER} in it" if os.path.isdir(folder) else "no such folder"
         raise InputError(str(folder), "must be a folder of samples", found, "check the path, or create the store")
     fields = read_json(path, _MOST_BYTES, _AGAIN)
-    if isinstance(fields, dict) and fields.get("format") != FORMAT:
-        raise InputError(f"{path}.format", f"must be {FORMAT!r}", short(fields.get("format")), _AGAIN)
-    check_shape(fields, _SHAPE, str(path), _AGAIN)
+    as_record(fields, HeaderRecord, str(path), _AGAIN)
     if fields["check"] != _check(fields):
         rule = "must be unchanged, with the check that it holds"
         raise InputError(str(path), rule, "a damaged file", "put it back from a copy, or draw the samples again")

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.errors import InputError, require
-from saddleback.files.json_file import Maybe, check_shape, short
+from saddleback.files.json_file import Record, Whole, as_record, short
 from saddleback.problem.spaces import Array, BoxStates, FiniteStates, StateSpace
 from saddleback.sampling.blocks import Block
 from saddleback.sampling.signals import signal_sums
@@ -31,12 +31,18 @@ from saddleback.simulators.generative_model import Draw, generator
 
 Rows = NDArray[np.void]
 
-SHAPE = {"kind": "text", "num_states": Maybe("whole"), "dim": "whole", "num_signals": "whole"}
-"""The fields of a layout in ``store.json``."""
-
 _MOST_COLUMNS = 1 << 16
 _MOST_BINS = 8  # a sample: with more states than that it is quicker to sort
 _ORDERS = 1 << 31  # blocks from here on are never drawn: their random streams are free to put counts in order
+
+
+class LayoutRecord(Record, frozen=True):
+    """The fields of a layout in ``store.json``."""
+
+    kind: Literal["samples", "counts"]
+    num_states: Whole | None
+    dim: Whole
+    num_signals: Whole
 
 
 @dataclass(frozen=True)
@@ -72,12 +78,12 @@ class Layout:
 
     def to_json(self) -> dict[str, Any]:
         """The four fields."""
-        return {name: getattr(self, name) for name in SHAPE}
+        return {name: getattr(self, name) for name in LayoutRecord.__struct_fields__}
 
     @staticmethod
     def from_json(fields: Any, where: str, remedy: str) -> Layout:
         """Read back what :meth:`to_json` gave."""
-        check_shape(fields, SHAPE, where, remedy)
+        as_record(fields, LayoutRecord, where, remedy)
         try:
             return Layout(**fields)
         except InputError as error:
