@@ -11,12 +11,12 @@ PYTEST := $(ONE_THREAD) $(BIN)/pytest -n 2
 
 # What rests on how a processor rounds: the examples of the pages, and the golden record.
 PROCESSORS := Nehalem Haswell
-ROUNDED := $(wildcard tests/docs tests/golden/test_*.py tests/test_docs.py tests/test_golden_seam.py tests/test_yesterday.py)
+ROUNDED := tests/golden tests/repository/test_docs.py tests/repository/test_yesterday.py
 
 # What is tried with the oldest versions that pyproject.toml allows: two minutes of everything that calls other packages.
-MINIMUM := tests/exact tests/solvers tests/duals tests/designs tests/evaluators tests/kernels tests/storage \
-	tests/test_framework.py tests/test_solve.py tests/test_default.py tests/test_buffer.py tests/test_problem.py \
-	tests/test_policy.py tests/test_recheck.py tests/executors/test_joblib.py tests/executors/test_serial.py \
+MINIMUM := tests/exact tests/method tests/designs tests/files tests/sampling/kernels tests/sampling/store tests/runs \
+	tests/sampling/test_buffer.py tests/sampling/executors/test_joblib.py tests/sampling/executors/test_serial.py \
+	tests/solving/test_solve.py tests/solving/test_default.py tests/problem/test_cmdp.py tests/problem/test_policies.py \
 	tests/cli/test_help.py tests/cli/test_solve.py tests/cli/test_act.py tests/cli/test_certify.py tests/reports/test_text.py
 
 .PHONY: help demo lint test check long-tests processors minimum study bench docs clean
@@ -93,7 +93,7 @@ $(VENV)/docs: $(VENV)/test
 
 docs: $(VENV)/docs
 	$(BIN)/python -m sphinx -W -n --keep-going -q docs docs/_build/html
-	SADDLEBACK_DOCS=1 $(PYTEST) tests/test_docs.py
+	SADDLEBACK_DOCS=1 $(PYTEST) tests/repository/test_docs.py
 
 clean:
 	rm -rf $(VENV) $(OLD) dist build docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from command_line import Call, quietly
-
+from cli.command_line import Call, quietly
 from helpers import random_table
 from saddleback import save_table
 from saddleback.runs.verdict import ExitCode

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command_line import Call, read, rewrite
 
-import streamed_runs
+from cli.command_line import Call, read, rewrite
 from saddleback import zoo
 from saddleback.features import FeatureFunction
 from saddleback.files.npz import write_arrays
@@ -22,6 +21,7 @@ from saddleback.problem.policy_file import load_mixture, save_policy
 from saddleback.problem.spaces import BoxStates
 from saddleback.runs.run_folder import load_policy
 from saddleback.simulators.generative_model import GenerativeModel
+from sampling import streamed_runs
 
 
 def answer(run: Call, *arguments: Any) -> Any:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command_line import Call, read, rewrite, words
 
+from cli.command_line import Call, read, rewrite, words
 from helpers import random_table
 from saddleback import save_table, zoo
 from saddleback.exact import mixture_values, solve_exactly

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from command_line import Call, words
-from first_projects import write
+from cli.command_line import Call, words
+from cli.first_projects import write
 
 
 def test_a_zoo_problem_and_a_table(run: Call, table_file: Path) -> None:

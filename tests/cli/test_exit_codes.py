@@ -9,13 +9,12 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from command_line import quietly
 
+from cli.command_line import quietly
+from places import DOCS
 from saddleback import errors
 from saddleback.instances import zoo
 from saddleback.runs.verdict import ExitCode, Status, code_of_proof
-
-DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_the_table() -> None:

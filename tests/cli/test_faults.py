@@ -9,8 +9,8 @@ import time
 
 import numpy as np
 import pytest
-from command_line import arrays
 
+from cli.command_line import arrays
 from helpers import random_table
 from saddleback.cli import solve as solve_verb
 from saddleback.runs.work_folder import begin_work

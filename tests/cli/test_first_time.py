@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Call, words
-from first_projects import PROJECTS, STEP_CODE, write
 
+from cli.command_line import Call, words
+from cli.first_projects import PROJECTS, STEP_CODE, write
 from saddleback.instances.problem_file import load_problem
 from saddleback.testing import check_simulator
 

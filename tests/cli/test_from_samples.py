@@ -29,7 +29,7 @@ from saddleback.solving import progress
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from command_line import quietly
+    from cli.command_line import quietly
 
     home = tmp_path_factory.mktemp("samples")
     for seed in (0, 5):

@@ -13,10 +13,10 @@ from typing import Annotated, Any
 
 import pytest
 import typer
-from command_line import Call, quietly, words
 
-from import_graph import graph_of, modules_of
-from offenders import expect_none
+from cli.command_line import Call, quietly, words
+from repository.import_graph import graph_of, modules_of
+from repository.offenders import expect_none
 from saddleback import cli, zoo
 from saddleback.cli import verbs
 

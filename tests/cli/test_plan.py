@@ -6,7 +6,8 @@ import json
 import shlex
 
 import pytest
-from command_line import Call, words
+
+from cli.command_line import Call, words
 
 SMALL = ["random-linear", "--set", "states=30", "--set", "dim=3"]
 

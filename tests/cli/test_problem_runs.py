@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Call, words
-from first_projects import write
+
+from cli.command_line import Call, words
+from cli.first_projects import write
 
 SOLVE = ["--samples", 40_000]
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import quietly, words
 
+from cli.command_line import quietly, words
 from saddleback.runs import work_folder
 from saddleback.sampling.fingerprint import CHECK_CALLS
 from saddleback.sampling.store.sample_store import SampleStore

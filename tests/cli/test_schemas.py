@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command_line import Call, quietly, read, rewrite
 
+from cli.command_line import Call, quietly, read, rewrite
 from helpers import random_table
+from places import DOCS
 from saddleback import save_table
 from saddleback.cli.verbs import VERBS
 
 jsonschema = pytest.importorskip("jsonschema", reason="a test tool: pip install 'saddleback[test]'")
 
-DOCS = Path(__file__).parents[2] / "docs"
 SCHEMA = json.loads((DOCS / "json.schema.json").read_text())
 PAGE = (DOCS / "json.md").read_text()
 

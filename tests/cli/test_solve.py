@@ -7,8 +7,8 @@ import sys
 
 import numpy as np
 import pytest
-from command_line import read, words
 
+from cli.command_line import read, words
 from helpers import random_table
 from saddleback import load_policy, save_table, zoo
 from saddleback.cli import solve as solve_verb

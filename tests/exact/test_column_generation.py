@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from exact.random_tables import degenerate_tables, random_table
-from offenders import expect_none
+from repository.offenders import expect_none
 from saddleback import zoo
 from saddleback.errors import InputError, NumericalError
 from saddleback.exact import (

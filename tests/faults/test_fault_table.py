@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from places import ROOT
+
 NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 
 

@@ -54,7 +54,9 @@ def test_a_full_disk_keeps_what_was_there_and_the_run_goes_on(tmp_path: Path) ->
     asked = ["solve", "random-linear", "--samples", "600000", "--json"]
     with small_disk(tmp_path / "disk", "400k") as mounted:
         if not mounted:
-            pytest.skip("no right to mount a file system; tests/storage/test_disk_faults.py fails every operation")
+            pytest.skip(
+                "no right to mount a file system; tests/sampling/store/test_disk_faults.py fails every operation"
+            )
         place = tmp_path / "disk" / "run"
         ended = command(*asked, "--out", place)
         assert (ended.returncode, ended.stdout) == (5, ""), ended.stderr

@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-import faulty_simulators as faulty
 import numpy as np
 import pytest
 
@@ -25,6 +24,7 @@ from saddleback.problem.cmdp import CMDP
 from saddleback.sampling.executors import Joblib, Serial
 from saddleback.sampling.executors.durable import Durable
 from saddleback.sampling.fingerprint import CHECK_CALLS, fingerprint_of
+from sampling.executors import faulty_simulators as faulty
 from spelled_out import solve
 
 SEED, KEY = 7, (7, 0, faulty.PAIR, 0)

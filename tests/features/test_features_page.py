@@ -1,13 +1,13 @@
 """The page on features: its table is that of the code."""
 
 import re
-from pathlib import Path
 
+from places import DOCS
 from saddleback.features import make, settings_of
 from saddleback.features.making import BY_NAME
 from saddleback.problem.spaces import BoxStates
 
-PAGE = (Path(__file__).parent.parent.parent / "docs" / "features.md").read_text()
+PAGE = (DOCS / "features.md").read_text()
 
 
 def test_the_table_names_every_map_and_setting():

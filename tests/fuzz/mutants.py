@@ -25,8 +25,8 @@ from saddleback import save_table, zoo
 from saddleback.files.json_file import sha256_of
 from saddleback.runs.run_folder import Origin, save_run
 from saddleback.runs.work_folder import begin_work, work_folder
+from sampling.store.store_runs import LAYOUTS, filled, some_blocks
 from spelled_out import solve
-from storage.store_runs import LAYOUTS, filled, some_blocks
 
 SEED = 20_261_116
 KINDS = ("table", "policy", "run", "store", "proof", "request")

@@ -33,7 +33,7 @@ from saddleback.runs.targets import load_run_target, load_target
 from saddleback.runs.work_folder import load_work, work_folder
 from saddleback.sampling.store.sample_store import SampleStore, verify_store
 from saddleback.simulators.table import Table
-from storage.store_runs import LAYOUTS, QuickDisk, draw
+from sampling.store.store_runs import LAYOUTS, QuickDisk, draw
 
 MOST_MESSAGE = 1500
 OUTSIDE = b"a file next to the folder, which nobody has any business with"

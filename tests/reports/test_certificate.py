@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from printing import printed, words
 
 from helpers import random_table
+from reports.printing import printed, words
 from saddleback.certificates import Certificate, Finding, LinearityReport
 from saddleback.problem.remarks import Remark
 from saddleback.runs.text import print_certificate

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from printing import printed, words
 
 from helpers import random_table
+from reports.printing import printed, words
 from saddleback.reports.forecast_text import print_forecast
 from saddleback.runs.numbers import duration, roughly, size
 from saddleback.solving.forecast import forecast

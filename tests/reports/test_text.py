@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from printing import WIDTH, fits, printed, words
 from rich.console import Console
 from rich.table import Table as RichTable
 
+from reports.printing import WIDTH, fits, printed, words
 from saddleback import zoo
 from saddleback.certificates import Certificate
 from saddleback.exact import mixture_values, solve_exactly

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
+from places import DOCS
 from saddleback import simulators
 
-PAGE = Path(__file__).parents[2] / "docs" / "simulators.md"
+PAGE = DOCS / "simulators.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
 
 

@@ -1,4 +1,5 @@
 import sys
-from pathlib import Path
 
-sys.path.append(str(Path(__file__).parent.parent.parent))  # `studies` is no part of the installed package
+from places import ROOT
+
+sys.path.append(str(ROOT))  # `studies` is no part of the installed package

@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import math
 import xml.etree.ElementTree as ElementTree
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from places import ROOT
 from studies import BY_NAME
 from studies.__main__ import main
 from studies.drawing import draw
@@ -23,7 +23,7 @@ from studies.writing import write_page
 
 pytestmark = pytest.mark.check
 
-STUDIES = Path(__file__).parent.parent.parent / "studies"
+STUDIES = ROOT / "studies"
 MOST_BYTES = 200_000
 
 

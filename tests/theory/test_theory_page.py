@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from page_tables import number, size
 from pages import TABLE, notes
+from places import DOCS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "theory.md").read_text()
+PAGE = (DOCS / "theory.md").read_text()
 
 
 def test_no_other_table_holds_figures() -> None:

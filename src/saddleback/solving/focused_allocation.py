@@ -3,7 +3,8 @@
 The evaluation buffer is drawn after the solver's, so it can ask the solver's buffer where the value at ρ comes from. For a
 few policies between "reward only" and "constraints only", the standard error of V̂(ρ) is √(Σ_x a_x²σ_x²/n_x) with the
 influence a_x and the spread σ_x of V at the next states of x (:mod:`saddleback.method.evaluators.influence`); it is smallest
-for n_x ∝ |a_x|σ_x (Neyman). A third of the samples still follow the design, for the policies nobody has thought of yet. The
+for n_x ∝ |a_x|σ_x (Neyman). A pair whose samples agree by chance counts as if half a sample had dissented, as in the interval
+of an evaluation: a pair that is often visited and has not shown its rare event yet is where samples are wanted. A third of the samples still follow the design, for the policies nobody has thought of yet. The
 choice depends on the solver's buffer alone, so the evaluation stays honest.
 """
 
@@ -31,7 +32,8 @@ def focused_counts(problem: CMDP, solver: Solver, buffer: Buffer, usual: NDArray
         for policy in solver.solve(problem, buffer, mixing):
             a, V = LSTD().influence_and_values(problem, buffer, policy)
             visits = np.where(np.abs(a) > TIE * np.abs(a).max(), np.abs(a), 0.0)  # the rest is rounding error
-            pull = visits[:, None] * np.sqrt(buffer.moments(V)[1])
+            unseen = (0.5 / buffer.counts[:, None]) * (V.max(axis=0) - V.min(axis=0)) ** 2
+            pull = visits[:, None] * np.sqrt(buffer.moments(V)[1] + unseen)
             need = np.maximum(need, (pull / np.maximum(pull.sum(axis=0), 1e-300)).max(axis=1))
     except NumericalError:
         return usual

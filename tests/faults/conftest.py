@@ -1,5 +1,0 @@
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "executors"))
-sys.path.insert(0, str(Path(__file__).parent))

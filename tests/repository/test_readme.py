@@ -1,0 +1,34 @@
+"""The README says what is there; its examples run in tests/repository/test_docs.py with those of the other pages."""
+
+import re
+import tomllib
+
+from places import ROOT
+from saddleback import InputError, SimulatorError, Status
+
+PAGE = (ROOT / "README.md").read_text()
+
+
+def test_the_example_is_short_and_shows_its_output():
+    code = re.search(r"```python\n(.*?)```\n\n```text\n", PAGE, re.S).group(1)
+    assert len(code.splitlines()) == 12
+
+
+def test_the_picture_is_there():
+    pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", PAGE)
+    assert pictures and all((ROOT / picture).is_file() for picture in pictures)
+
+
+def test_every_extra_is_listed():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    table = PAGE[PAGE.index("| Extra |") : PAGE.index("## Exit codes")]
+    named = {
+        name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1] if "|" in row else "")
+    }
+    assert named == set(extras)
+
+
+def test_the_exit_codes_are_those_of_the_code():
+    table = PAGE[PAGE.index("## Exit codes") : PAGE.index("## The paper")]
+    codes = {int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)}
+    assert codes >= {s.exit_code for s in Status} | {InputError.exit_code, SimulatorError.exit_code}
