@@ -16,6 +16,7 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from saddleback.certificates import Certificate
+from saddleback.certificates.assumptions import Assumptions
 from saddleback.problem.cmdp import CMDP
 from saddleback.runs.answer import Answer
 from saddleback.runs.numbers import add_row, at_most, between, confidence, empty_table, number, sentence
@@ -151,7 +152,7 @@ def print_certificate(
     _print_linearity(console, certificate)
     console.print(escape(_fine_print(certificate, total)))
     for remark in certificate.remarks:
-        if remark.kind not in ("not-linear", "warning-linearity"):  # said above
+        if remark.kind != "not-linear":  # said above
             console.print(f"Note: {escape(remark.text)}.")
 
 
@@ -245,10 +246,10 @@ def _fine_print(certificate: Certificate, total: int | None) -> str:
     if not certificate.assumes:
         return spent
     of_values = next(iter(certificate.assumes.values()))
-    more = [part for part in certificate.assumes.get("upper_bound", "").split("; ") if part and part not in of_values]
-    report = certificate.linearity
+    bound, report, tested = certificate.assumes.get("upper_bound"), certificate.linearity, ""
     if report is not None and report.passed:
-        said = "tested, not refuted" if report.samples else "too few samples to test it"
-        more = [f"{part} ({said})" if "linear in" in part else part for part in more]
+        tested = f" ({'tested, not refuted' if report.samples else 'too few samples to test it'})"
+    parts = bound.parts if isinstance(bound, Assumptions) else ()
+    more = [part.text + (tested if part.kind == "linear" else "") for part in parts if part.kind != "bounded"]
     beyond = f"; the bound on the best policy also needs {' and '.join(more)}" if more else ""
     return f"{spent} It assumes {of_values}{beyond}."
