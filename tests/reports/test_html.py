@@ -28,11 +28,12 @@ from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.policies import GreedyPolicy, MixturePolicy
 from saddleback.problem.spaces import BoxStates
 from saddleback.reports.html.figures import gaps
-from saddleback.reports.html.markup import Scale, data_block, tag, ticks
+from saddleback.reports.html.markup import data_block, tag
 from saddleback.reports.html.page import MOST_BYTES, page_of
 from saddleback.reports.html.page import report as write_report
 from saddleback.reports.html.policy_figure import places_of
 from saddleback.reports.html.sections import command
+from saddleback.reports.html.svg import Scale, ticks
 from saddleback.reports.html.view import view_of
 from saddleback.runs.drawings_file import NOTHING_DRAWN
 from saddleback.runs.run_folder import load_run

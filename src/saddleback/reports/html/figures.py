@@ -10,21 +10,8 @@ from saddleback.certificates.certificate import StartValues
 from saddleback.method.master_lp import solve_master
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Array
-from saddleback.reports.html.markup import (
-    WIDTH,
-    Markup,
-    Scale,
-    axes,
-    circle,
-    figure,
-    join,
-    line,
-    path,
-    rectangle,
-    scale,
-    text,
-    ticks,
-)
+from saddleback.reports.html.markup import Markup, join
+from saddleback.reports.html.svg import WIDTH, Scale, axes, circle, figure, line, path, rectangle, scale, text, ticks
 from saddleback.reports.html.view import Row, View
 from saddleback.runs.drawings_file import DesignRecord, DualRecord
 from saddleback.runs.numbers import between, number, percent

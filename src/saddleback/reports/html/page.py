@@ -26,11 +26,7 @@ from saddleback.runs.numbers import between, number
 from saddleback.runs.run_folder import Run, load_run
 from saddleback.runs.targets import load_run_target
 
-_STATUS = {
-    "solved": "good",
-    "infeasible": "bad",
-}
-
+_STATUS = {"solved": "good", "infeasible": "bad"}
 
 MOST_BYTES = 3_000_000
 """What a page may take."""
@@ -109,9 +105,8 @@ def _sections(view: View) -> tuple[list[Markup], dict[str, Any] | None]:
     if drawings.frontier is not None:
         content, data = tradeoff(view, drawings.frontier)
         lead = "Move the slider: every number comes from the samples of this run; nothing is drawn again."
-        body.append(
-            _section("frontier", "What if the threshold were different?", tag("p", lead, class_="note"), content)
-        )
+        note = tag("p", lead, class_="note")
+        body.append(_section("frontier", "What if the threshold were different?", note, content))
     if view.run.mixture is not None:
         body.append(_section("policy", "The policy", sections.members(view), policy(view)))
     body.append(_section("starts", "By start state", sections.starts(view)))
@@ -132,29 +127,18 @@ def _header(view: View) -> Markup:
     status = view.answer.status
     first, *rest = answer_sentence(view)
     answer = tag("p", tag("strong", first), " ", " ".join(rest), class_="answer")
-    return tag(
-        "header",
-        tag(
-            "p",
-            "saddleback report ",
-            tag("span", status, class_=f"status {_STATUS.get(status, 'open')}"),
-            class_="eyebrow",
-        ),
-        tag("h1", view.problem.name),
-        answer,
-        _keys(view),
-    )
+    word = tag("span", status, class_=f"status {_STATUS.get(status, 'open')}")
+    above = tag("p", "saddleback report ", word, class_="eyebrow")
+    return tag("header", above, tag("h1", view.problem.name), answer, _keys(view))
 
 
 def _keys(view: View) -> Markup:
     """The numbers to take away."""
     cards = []
     if view.reward.estimate is not None:
-        cards.append(
-            (view.problem.objective, number(view.reward.estimate), _within(view.reward.limits, view.reward.worth))
-        )
-        for row in view.constraints[:4]:
-            cards.append((f"{row.name} {row.wanted}", number(row.estimate), _within(row.limits, row.worth)))
+        for row in (view.reward, *view.constraints[:4]):
+            within = "" if row.limits is None else f"{row.worth} {between(row.limits)}"
+            cards.append((f"{row.name} {row.wanted}".strip(), number(row.estimate), within))
             if row.price is not None and len(view.constraints) == 1:
                 cards.append(
                     (f"price of {row.name}", number(row.price), f"{view.problem.objective} per unit of threshold")
@@ -166,11 +150,6 @@ def _keys(view: View) -> Markup:
     return tag("dl", *cells, class_="keys")
 
 
-def _within(limits: tuple[float, float] | None, worth: str) -> str:
-    return "" if limits is None else f"{worth} {between(limits)}"
-
-
 def _footer() -> Markup:
-    return tag(
-        "footer", tag("p", f"Made by saddleback {__version__}. This page is one file and asks nothing of the network.")
-    )
+    words = f"Made by saddleback {__version__}. This page is one file and asks nothing of the network."
+    return tag("footer", tag("p", words))

@@ -21,7 +21,8 @@ import numpy as np
 from saddleback.problem.policies import MixturePolicy
 from saddleback.problem.policy_file import with_features
 from saddleback.problem.spaces import Array, BoxStates, States
-from saddleback.reports.html.markup import WIDTH, Content, Markup, details, figure, join, rectangle, table, tag, text
+from saddleback.reports.html.markup import Content, Markup, details, join, table, tag
+from saddleback.reports.html.svg import WIDTH, figure, rectangle, text
 from saddleback.reports.html.view import View
 from saddleback.runs.numbers import percent
 

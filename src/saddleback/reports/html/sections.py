@@ -5,6 +5,7 @@ The last says how to repeat the run: the command, the versions, the seeds, and t
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
 from pathlib import Path
@@ -46,7 +47,7 @@ def proof(view: View) -> Markup:
         parts.append(figures.intervals(view))
         rows: list[list[Content]] = []
         for row in (view.reward, *view.constraints):
-            verdict = row.verdict or _plain_verdict(row.worth)
+            verdict = row.verdict or ("estimated" if row.worth == "none" else row.worth)
             rows.append([row.name, row.wanted or problem.wanted, number(row.estimate), between(row.limits), verdict])
         if proof is not None and proof.upper_bound is not None:
             rows.append(["best policy there is", "", "", at_most(proof.upper_bound, problem.minimise), "proved"])
@@ -58,10 +59,6 @@ def proof(view: View) -> Markup:
     else:
         parts.append(tag("p", _worth(view, proof)))
     return join(*parts, tag("p", units, class_="note"))
-
-
-def _plain_verdict(worth: str) -> str:
-    return {"proved": "proved", "likely": "likely"}.get(worth, "estimated")
 
 
 def _worth(view: View, proof: CertificateRecord) -> str:
@@ -93,40 +90,18 @@ def members(view: View) -> Markup:
             cells.append(number(value) if holds else join(number(value), tag("span", " misses", class_="misses")))
         missing += member.weight if broken else 0.0
         rows.append([str(n + 1), percent(member.weight), number(member.value), *cells])
-    heads = [
-        "member",
-        "share of episodes",
-        view.problem.objective,
-        *(f"{row.name} {row.wanted}" for row in view.constraints),
-    ]
-    many = len(members) > 1
-    lead = (
-        "One policy, played all the time."
-        if not many
-        else (
-            f"A mixture of {len(members)} policies: one is drawn when an episode starts and played to its end. "
-            "The constraints hold on average over them"
-        )
-    )
+    many, lead = len(members) > 1, "One policy, played all the time."
     if many:
-        lead += (
-            "; every member also keeps them by itself."
-            if not missing
-            else (
-                f", not one by one: members with {percent(missing)} of the weight miss a constraint when played alone."
-            )
-        )
+        lead = f"A mixture of {len(members)} policies: one is drawn when an episode starts and played to its end. "
+        alone = f", not one by one: members with {percent(missing)} of the weight miss a constraint when played alone."
+        lead += f"The constraints hold on average over them{alone if missing else '; every member also keeps them by itself.'}"
+    heads = view.heads("member", "share of episodes")
     parts: list[Content] = [tag("p", lead), table(heads, rows, "The members and how each does on its own")]
     one = view.answer.stationary
     if one is not None and many:
         values = ", ".join(f"{row.name} {number(v)}" for row, v in zip(view.constraints, one.constraints, strict=False))
-        parts.append(
-            tag(
-                "p",
-                f"As one stationary policy: reward {number(one.value)}, {values} ({one.label}).",
-                class_="note",
-            )
-        )
+        words = f"As one stationary policy: reward {number(one.value)}, {values} ({one.label})."
+        parts.append(tag("p", words, class_="note"))
     return join(*parts)
 
 
@@ -139,27 +114,14 @@ def starts(view: View) -> Markup:
         return tag("p", f"Every episode starts in the same state, {name}: the limits above are those from there.")
     if not rows:
         return tag("p", "There are no limits by start state: no start state had enough rollouts of its own.")
-    heads = [
-        "start state",
-        "probability",
-        "rollouts",
-        view.problem.objective,
-        *(f"{r.name} {r.wanted}" for r in view.constraints),
-    ]
-    cells: list[list[Content]] = [
-        [
-            view.state_name(row.state),
-            percent(row.weight),
-            f"{row.rollouts:,}",
-            *map(between, (row.value, *row.constraints)),
-        ]
-        for row in rows[:40]
-    ]
+    cells: list[list[Content]] = []
+    for row in rows[:40]:
+        limits = map(between, (row.value, *row.constraints))
+        cells.append([view.state_name(row.state), percent(row.weight), f"{row.rollouts:,}", *limits])
     lead = f"Proved limits from each start state, which hold together with {percent(view.confidence)} confidence."
-    whole = table(heads, cells, "Limits by start state")
-    return join(
-        tag("p", lead), figures.by_start(view, rows), whole if len(cells) <= 8 else details("As a table", whole)
-    )
+    whole = table(view.heads("start state", "probability", "rollouts"), cells, "Limits by start state")
+    shown = whole if len(cells) <= 8 else details("As a table", whole)
+    return join(tag("p", lead), figures.by_start(view, rows), shown)
 
 
 def trace(view: View, trace: DualRecord) -> Markup:
@@ -183,12 +145,9 @@ def design(view: View, data: DesignRecord) -> Markup:
     kind = "all state-action pairs" if data.features is None else f"{data.features} features, rank {data.rank}"
     lead = f"{data.size:,} pairs were sampled ({kind}). The largest leverage is {number(data.leverage_bound)}"
     lead += f", against a least possible of {data.rank:,}; condition number {number(data.condition)}."
-    rows: list[list[Content]] = [
-        [view.state_name(s), str(a), percent(w), number(g)]
-        for s, a, w, g in zip(
-            *(x[:_MOST_PAIRS_SHOWN] for x in (data.states, data.actions, data.weights, data.leverages)), strict=True
-        )
-    ]
+    whole = zip(data.states, data.actions, data.weights, data.leverages, strict=True)
+    heaviest = itertools.islice(whole, _MOST_PAIRS_SHOWN)
+    rows: list[list[Content]] = [[view.state_name(s), str(a), percent(w), number(g)] for s, a, w, g in heaviest]
     pairs = table(["state", "action", "weight", "leverage"], rows, f"The {len(rows)} heaviest of {data.size:,} pairs")
     if equal:
         lead += " All have the same weight, so there is nothing to choose and nothing to draw."
@@ -203,14 +162,10 @@ def diagnostics(view: View) -> Markup:
         items.append(_linearity(proof.linearity))
     items += [sentence(remark) for remark in answer.remarks]
     items += [] if proof is None else [sentence(remark) for remark in proof.remarks]
-    settings = answer.settings
-    parts = [
-        f"{k.replace('_', ' ')} {settings[k]}"
-        for k in ("solver", "evaluator", "dual", "design", "mode")
-        if k in settings
-    ]
-    items.append(sentence("parts used: " + ", ".join(map(str, parts))) if parts else "")
-    return tag("ul", *(tag("li", item) for item in items if item))
+    kinds = ("solver", "evaluator", "dual", "design", "mode")
+    parts = [f"{kind} {answer.settings[kind]}" for kind in kinds if kind in answer.settings]  # type: ignore[literal-required]
+    items += [sentence("parts used: " + ", ".join(parts))] if parts else []
+    return tag("ul", *(tag("li", item) for item in items))
 
 
 def _linearity(report: LinearityRecord) -> str:

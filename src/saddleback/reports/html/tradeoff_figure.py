@@ -16,21 +16,8 @@ import numpy as np
 
 from saddleback.certificates.certificate import BoundEvidence
 from saddleback.files.json_file import Limits, to_plain
-from saddleback.reports.html.markup import (
-    WIDTH,
-    Markup,
-    axes,
-    circle,
-    details,
-    figure,
-    join,
-    line,
-    path,
-    rectangle,
-    scale,
-    table,
-    tag,
-)
+from saddleback.reports.html.markup import Markup, details, join, table, tag
+from saddleback.reports.html.svg import WIDTH, axes, circle, figure, line, path, rectangle, scale
 from saddleback.reports.html.view import View
 from saddleback.runs.drawings_file import CurveRecord, FrontierRecord, PointRecord
 from saddleback.runs.numbers import between, number, percent, symbol
@@ -127,12 +114,8 @@ def _figure(
     chosen = None if view.reward.estimate is None or row.estimate is None else (row.estimate, view.reward.estimate)
     known = [pair for pair in band if pair is not None]
     x = scale([*thresholds, *([chosen[0]] if chosen else []), row.threshold or thresholds[0]], 52, WIDTH - 12, 0.04)
-    y = scale(
-        [*values, *itertools.chain(*known), *([chosen[1]] if chosen else []), *(view.reward.limits or ())],
-        250,
-        26,
-        0.08,
-    )
+    heights = [*values, *itertools.chain(*known), *([chosen[1]] if chosen else []), *(view.reward.limits or ())]
+    y = scale(heights, 250, 26, 0.08)
     shapes = [axes(x, y, f"{row.name} {symbol(row.sense)} threshold", f"best {view.problem.objective}")]
     if len(known) == len(band):
         around = [(x(t), y(high)) for t, (_, high) in zip(thresholds, known, strict=True)]
@@ -162,13 +145,11 @@ def _figure(
         f"{number(thresholds[values.index(max(values))])} to {number(thresholds[values.index(min(values))])}."
     )
     frame = {"x": [x.low, x.high, x.start, x.end], "y": [y.low, y.high, y.start, y.end]}
-    return figure(
-        290,
+    title, caption = (
         f"Best {view.problem.objective} against {row.name}",
-        said,
-        *shapes,
-        caption=_legend(view, bool(ceiling), len(known) == len(band)),
-    ), frame
+        _legend(view, bool(ceiling), len(known) == len(band)),
+    )
+    return figure(290, title, said, *shapes, caption=caption), frame
 
 
 def _legend(view: View, ceiling: bool, band: bool) -> Markup:
@@ -176,9 +157,8 @@ def _legend(view: View, ceiling: bool, band: bool) -> Markup:
     if band:
         words.append(tag("span", "likely range", class_="key key-band"))
     if ceiling:
-        words.append(
-            tag("span", "proved floor" if view.problem.minimise else "proved ceiling", class_="key key-ceiling")
-        )
+        limit = "proved floor" if view.problem.minimise else "proved ceiling"
+        words.append(tag("span", limit, class_="key key-ceiling"))
     words.append(tag("span", "this policy", class_="key key-estimate"))
     if view.problem.num_constraints == 1:
         words.append(tag("span", "single policies", class_="key key-seen"))
@@ -215,19 +195,12 @@ def _controls(view: View, data: FrontierRecord, curve: CurveRecord, i: int, k: i
         tag("div", tag("dt", words), tag("dd", tag("output", "–", id=f"{name}-{k}", for_=f"slider-{k}")))
         for name, words in outputs
     ]
-    heading = tag("h3", f"If the threshold of {row.name} were different")
-    line_ = tag(
-        "div",
-        tag("label", f"{row.name} {symbol(row.sense)}", for_=f"exact-{k}"),
-        exact,
-        tag("button", f"Back to {number(asked)}", type="button", id=f"back-{k}"),
-        class_="exact",
-    )
+    label = tag("label", f"{row.name} {symbol(row.sense)}", for_=f"exact-{k}")
+    back = tag("button", f"Back to {number(asked)}", type="button", id=f"back-{k}")
+    whole = tag("label", f"Threshold of {row.name}, {ends}", for_=f"slider-{k}")
     return join(
-        heading,
-        tag(
-            "div", tag("label", f"Threshold of {row.name}, {ends}", for_=f"slider-{k}"), slider, line_, class_="slider"
-        ),
+        tag("h3", f"If the threshold of {row.name} were different"),
+        tag("div", whole, slider, tag("div", label, exact, back, class_="exact"), class_="slider"),
         tag("p", "", id=f"how-{k}", class_="note"),
         tag("dl", *cells, class_="readout"),
         tag("h4", "Mixture that reaches it"),
@@ -245,6 +218,5 @@ def _table(view: View, curve: CurveRecord, band: list[Limits | None], i: int) ->
         mixture = " + ".join(f"{percent(w)} of #{c + 1}" for w, c in zip(p.weights, p.members, strict=True))
         rows.append([number(p.threshold), number(p.value), between(limits), number(p.multiplier), mixture])
     heads = [f"{row.name} {symbol(row.sense)}", f"best {view.problem.objective}", "likely range", "price", "mixture"]
-    return details(
-        "The same as a table", table(heads, rows, f"Best {view.problem.objective} against {row.name}", words=(4,))
-    )
+    whole = table(heads, rows, f"Best {view.problem.objective} against {row.name}", words=(4,))
+    return details("The same as a table", whole)

@@ -79,6 +79,10 @@ class View:
         delta = self.answer.settings.get("delta", 0.05)
         return 1 - delta if 0 < delta < 1 else 0.95
 
+    def heads(self, *first: str) -> list[str]:
+        """Heads of a table whose last columns are the reward and the constraints."""
+        return [*first, self.problem.objective, *(f"{row.name} {row.wanted}" for row in self.constraints)]
+
     def action_name(self, action: int, word: str = "action ") -> str:
         """As the problem calls it, or ``word`` and its number."""
         names = self.problem.actions
