@@ -21,6 +21,7 @@ from saddleback.problem.cmdp import CMDP
 from saddleback.runs.answer import Answer
 from saddleback.runs.numbers import add_row, at_most, between, confidence, empty_table, number, sentence
 from saddleback.runs.verdict import Status
+from saddleback.runs.words import standing
 
 _WIDTH = 100
 _ROUNDING = 1e-9
@@ -181,19 +182,12 @@ def _table(problem: CMDP, certificate: Certificate) -> RichTable:
 
 
 def _constraint_verdicts(problem: CMDP, certificate: Certificate) -> list[str]:
-    words = []
-    thresholds, allowance = problem.user_thresholds().tolist(), certificate.allowance
-    for i, (c, b, (low, high)) in enumerate(zip(problem.constraints, thresholds, certificate.constraints, strict=True)):
-        # How far the limits lie on the wrong side of the threshold: at most, and at least.
-        most, least = (b - low, b - high) if c.sense == ">=" else (high - b, low - b)
-        rounding = _ROUNDING * abs(float(problem.scale[1 + i]))
-        if most <= rounding:
-            words.append("holds")
-        elif least > rounding:
-            words.append(f"fails, by {number(least)} to {number(most)}")
-        else:
-            word = "allowed" if i < len(allowance) and most <= allowance[i] else "open"
-            words.append(f"{word}: missed by at most {number(most)}")
+    words, thresholds = [], problem.user_thresholds().tolist()
+    for i, (c, b, limits) in enumerate(zip(problem.constraints, thresholds, certificate.constraints, strict=True)):
+        allowed = certificate.allowance[i] if certificate.allowance else 0.0
+        kind, least, most = standing(limits, c.sense, b, allowed, _ROUNDING * abs(float(problem.scale[1 + i])))
+        said = {"holds": "holds", "fails": f"fails, by {number(least)} to {number(most)}"}
+        words.append(said.get(kind, f"{kind}: missed by at most {number(most)}"))
     return words
 
 

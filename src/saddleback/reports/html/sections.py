@@ -20,18 +20,10 @@ from saddleback.reports.html.view import View
 from saddleback.runs.certificate_file import CertificateRecord, LinearityRecord
 from saddleback.runs.drawings_file import DesignRecord, DualRecord
 from saddleback.runs.numbers import at_most, between, number, percent, sentence
+from saddleback.runs.settings import Settings
 from saddleback.runs.work_folder import SAMPLES
 
 _MOST_PAIRS_SHOWN = 40
-_USUAL: dict[str, Any] = {
-    "feasibility": "relaxed",
-    "mode": "default",
-    "delta": 0.05,
-    "seed": 0,
-    "buffers": 2,
-    "iterations": 1000,
-    "resolution": -1,
-}
 _MOST_HEADER = 1 << 16
 _MOST_FOLDERS = 20
 
@@ -191,8 +183,9 @@ def command(view: View) -> str:
     elif isinstance(spent, int) and isinstance(proof, int):
         words += ["--samples", str(spent + proof)]
         words += [] if proof == (spent + proof) // 2 else ["--certificate-samples", str(proof)]
+    usual = Settings().record()["parts"]
     for name, value in request.items():
-        if value is not None and value != _USUAL.get(name):
+        if value is not None and value != usual.get(name):
             words += [f"--{name.replace('_', '-')}", str(value)]
     return shlex.join([*map(_plain_word, words), "--out", "again"])
 

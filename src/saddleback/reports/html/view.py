@@ -17,6 +17,7 @@ from saddleback.runs.answer import AnswerRecord
 from saddleback.runs.certificate_file import CertificateRecord
 from saddleback.runs.numbers import number, percent, sentence, symbol
 from saddleback.runs.run_folder import Run
+from saddleback.runs.words import standing
 
 Worth = Literal["proved", "likely", "none"]
 _ROUNDING = 1e-9
@@ -141,18 +142,15 @@ def _verdict(row: Row, allowed: float, scale: float) -> tuple[str, str]:
     """What the limits say of the threshold, in a few words and as the end of a sentence."""
     if row.limits is None or row.threshold is None:
         return "not measured", ""
-    (low, high), b = row.limits, row.threshold
-    most, least = (b - low, b - high) if row.sense == ">=" else (high - b, low - b)
-    rounding, word = _ROUNDING * scale, "proved" if row.worth == "proved" else "likely"
-    if most <= rounding:
-        found = f"{word} to hold"
-    elif allowed > 0 and most <= allowed + rounding:
-        found = f"{word} to hold within the {number(allowed)} that was allowed"
-    elif least > allowed + rounding:
-        found = f"{word} to be missed, by {number(least)} or more"
-    else:
+    kind, least, most = standing(row.limits, row.sense, row.threshold, allowed, _ROUNDING * scale)
+    if kind == "open":
         missed = f"missed by at most {number(most)}"
         return f"open: {missed}", f"so the limit may be {missed}"
+    found = {
+        "holds": f"{row.worth} to hold",
+        "allowed": f"{row.worth} to hold within the {number(allowed)} that was allowed",
+        "fails": f"{row.worth} to be missed, by {number(least)} or more",
+    }[kind]
     return found, f"so the limit is {found}"
 
 
