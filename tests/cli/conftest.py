@@ -13,7 +13,7 @@ import pytest
 from cli.command_line import Call, quietly
 from helpers import random_table
 from saddleback import save_table
-from saddleback.runs.exit_codes import ExitCode
+from saddleback.runs.verdict import ExitCode
 
 
 @pytest.fixture

@@ -171,7 +171,8 @@ def bare_run(folder: Path, name: str, mixture: MixturePolicy, problem: CMDP) -> 
         "files": {},
     }
     (run / "run.json").write_text(json.dumps(manifest))
-    rewrite(run, "solution.json", {"status": "solved", "multipliers": [], "settings": {}, "value": 0.0})
+    answer = {"status": "solved", "message": "", "value": 0.0, "samples": 0, "settings": {}}
+    rewrite(run, "solution.json", answer | {k: [] for k in ("multipliers", "constraints", "policy", "remarks")})
     save_policy(mixture, problem, run / "policy.npz")
     rewrite(run, "policy.npz", (run / "policy.npz").read_bytes())
     return run

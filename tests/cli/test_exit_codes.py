@@ -14,8 +14,7 @@ from cli.command_line import quietly
 from places import DOCS
 from saddleback import errors
 from saddleback.instances import zoo
-from saddleback.runs.exit_codes import ExitCode, code_of_proof
-from saddleback.runs.verdict import Status
+from saddleback.runs.verdict import ExitCode, Status, code_of_proof
 
 
 def test_the_table() -> None:

@@ -135,7 +135,7 @@ def test_infeasible_adds_max_slack(run, tmp_path):
         (["solve", "garnet", "--set", "=4"], "name=value"),
         (["frontier", "wireless", "--samples", "20000", "--points", "1" + 20 * "0"], "must be at most 10,000"),
         (["solve", "garnet", "--delta", "nan", "--out", "run"], "`delta` must lie in"),
-        (["solve", "garnet", "--iterations", "1" + 30 * "0", "--out", "run"], "iterations` must be an int64"),
+        (["solve", "garnet", "--iterations", "1" + 30 * "0", "--out", "run"], "at `$.parts.iterations`"),
         (["solve", "hard-instance", "--set", "threshold=9"], "threshold"),
     ],
 )

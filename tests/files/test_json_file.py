@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from saddleback.errors import InputError, StorageError
 from saddleback.files.disk import written_whole
-from saddleback.files.json_file import Maybe, check_shape, read_json, sha256_of, write_json
+from saddleback.files.json_file import Limits, Record, Whole, as_record, in_order, read_json, sha256_of, write_json
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 json_values = st.recursive(
@@ -50,6 +50,8 @@ def test_what_is_no_number_is_not_written(tmp_path: Path, value: Any) -> None:
         (b"", "readable JSON"),
         (b'{"a": NaN}', "NaN is not a number"),
         (b'{"a": -Infinity}', "-Infinity is not a number"),
+        (b'{"a": [1e400]}', "inf is too large for a number"),
+        (b"[-1" + b"0" * 400 + b"]", "is too large for a number"),
         (b'{"a": 1, "a": 2}', "'a' is given twice"),
         (b"\xff\xfe\x00", "readable JSON"),
         (b"[" * 90_000, "readable JSON"),
@@ -69,7 +71,21 @@ def test_missing_files_are_refused(tmp_path: Path) -> None:
         read_json(tmp_path / "x.json", 10, "look elsewhere")
 
 
-SHAPE = {"name": "text", "sizes": ["whole"], "limits": Maybe("limits"), "inner": {"flag": "flag", "more?": "object"}}
+class Inner(Record, frozen=True):
+    flag: bool
+    more: dict[str, int] | None = None
+
+
+class Example(Record, frozen=True):
+    name: str
+    sizes: list[Whole]
+    limits: Limits | None
+    inner: Inner
+
+    def __post_init__(self) -> None:
+        in_order(self.limits)
+
+
 GOOD: dict[str, Any] = {"name": "x", "sizes": [0, 3], "limits": [1, 2.5], "inner": {"flag": True}}
 
 
@@ -77,33 +93,36 @@ GOOD: dict[str, Any] = {"name": "x", "sizes": [0, 3], "limits": [1, 2.5], "inner
     "value", [GOOD, {**GOOD, "limits": None}, {**GOOD, "sizes": []}, {**GOOD, "inner": {"flag": False, "more": {}}}]
 )
 def test_right_shapes_pass(value: Any) -> None:
-    check_shape(value, SHAPE, "file", "")
+    record = as_record(value, Example, "file", "")
+    assert record.sizes == value["sizes"] and record.inner.flag is value["inner"]["flag"]
 
 
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        ([], "`file` must be an object with fields"),
-        ({k: v for k, v in GOOD.items() if k != "name"}, "`file.name` must be given"),
-        ({**GOOD, "extra": 1}, "`file.extra` must be a known field"),
-        ({**GOOD, "name": 3}, "`file.name` must be text"),
-        ({**GOOD, "sizes": 3}, "`file.sizes` must be a list"),
-        ({**GOOD, "sizes": [1, -1]}, "`file.sizes[1]` must be a whole number"),
-        ({**GOOD, "sizes": [True]}, "`file.sizes[0]` must be a whole number"),
-        ({**GOOD, "sizes": [1.0]}, "`file.sizes[0]` must be a whole number"),
-        ({**GOOD, "limits": [2, 1]}, "`file.limits` must be two numbers"),
-        ({**GOOD, "limits": [1, 2, 3]}, "`file.limits` must be two numbers"),
-        ({**GOOD, "limits": ["1", 2]}, "`file.limits` must be two numbers"),
-        ({**GOOD, "inner": {}}, "`file.inner.flag` must be given"),
-        ({**GOOD, "inner": {"flag": 1}}, "`file.inner.flag` must be true or false"),
-        ({**GOOD, "inner": {"flag": True, "more": []}}, "`file.inner.more` must be an object"),
-        ({**GOOD, "name": ["x" * 500]}, "..."),
+        ([], "`file` must have the form that this version writes, got another: Expected `object`"),
+        ({k: v for k, v in GOOD.items() if k != "name"}, "missing required field `name`"),
+        ({**GOOD, "extra": 1}, "unknown field `extra`"),
+        ({**GOOD, "x" * 500: 1}, "..."),
+        ({**GOOD, "\x1b[2J": 1}, "unknown field"),
+        ({**GOOD, "\ud800": 1}, "surrogates not allowed"),
+        ({**GOOD, "name": 3}, "`str`, got `int` - at `$.name`"),
+        ({**GOOD, "sizes": 3}, "`array`, got `int` - at `$.sizes`"),
+        ({**GOOD, "sizes": [1, -1]}, "`int` >= 0 - at `$.sizes[1]`"),
+        ({**GOOD, "sizes": [True]}, "`int`, got `bool` - at `$.sizes[0]`"),
+        ({**GOOD, "sizes": [1.0]}, "`int`, got `float` - at `$.sizes[0]`"),
+        ({**GOOD, "limits": [2, 1]}, "limits must be two numbers [low, high]"),
+        ({**GOOD, "limits": [1, 2, 3]}, "at `$.limits`"),
+        ({**GOOD, "limits": ["1", 2]}, "at `$.limits[0]`"),
+        ({**GOOD, "inner": {}}, "missing required field `flag` - at `$.inner`"),
+        ({**GOOD, "inner": {"flag": 1}}, "`bool`, got `int` - at `$.inner.flag`"),
+        ({**GOOD, "inner": {"flag": True, "more": []}}, "at `$.inner.more`"),
     ],
 )
 def test_wrong_shapes_are_named(value: Any, says: str) -> None:
     with pytest.raises(InputError) as caught:
-        check_shape(value, SHAPE, "file", "mend it")
-    assert says in str(caught.value) and len(str(caught.value)) < 200
+        as_record(value, Example, "file", "mend it")
+    assert says in str(caught.value) and str(caught.value).isprintable() and len(str(caught.value)) < 450
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from fuzz.folder_changes import write
 from fuzz.mutants import MODES, NPZ, STORE_BLOCKS, STORE_LAYOUTS, Recipe, mutant
 from fuzz.plain_readers import agree, arrays_in, distributions, good_lines, identical, json_in, numbers
 from saddleback.errors import InputError, SaddlebackError, StorageError
+from saddleback.files.json_file import to_plain
 from saddleback.instances.table_file import load_table, save_table
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.policies import MixturePolicy, TabularPolicy
@@ -203,10 +204,14 @@ def _run(recipe: Recipe, folder: Path) -> None:
     )
     agree(type(run.seed) is int and run.seed >= 0 and all(isinstance(s, str) for s in run.settings), "the seed")
     solution = json_in((folder / "solution.json").read_bytes())
-    agree(run.solution == solution and all(_finite(x) for x in solution["multipliers"]), "the solution")
+    said = to_plain(run.solution)
+    kept = {k: solution.get(k) for k in said}
+    kept["settings"] = {k: v for k, v in solution["settings"].items() if k in said["settings"]}
+    agree(without_none(kept) == without_none(said), "the solution")
+    agree(all(_finite(x) for x in solution["multipliers"]), "the multipliers")
     agree((run.certificate is None) == ("certificate.json" not in listed), "the certificate")
     if run.certificate is not None:
-        _certificate(run.certificate, json_in((folder / "certificate.json").read_bytes()))
+        _certificate(to_plain(run.certificate), json_in((folder / "certificate.json").read_bytes()))
     agree((run.mixture is None) == ("policy.npz" not in listed), "the policy")
     if run.mixture is not None:
         mixture_is_right(run.mixture, arrays_in(folder / "policy.npz"))
@@ -214,7 +219,7 @@ def _run(recipe: Recipe, folder: Path) -> None:
         x = arrays_in(folder / "rollouts.npz")
         for name, got in run.rollouts._asdict().items():
             identical(got, numbers(x[name]), name)
-        agree(run.rollouts.values.shape[1] == 1 + len(run.certificate["problem"]["constraints"]), "columns")  # type: ignore[index]
+        agree(run.rollouts.values.shape[1] == 1 + len(run.certificate.problem.constraints), "columns")  # type: ignore[index]
     if run.table is not None or run.target.endswith(".npz"):
         instance = load_run_target(run)
         table_is_right(instance.table, arrays_in(folder / "problem.npz"))
@@ -225,13 +230,20 @@ FILES += ("trace.jsonl", "frontier.json", "dual.json", "design.json")
 
 
 def _certificate(got: dict[str, Any], text: dict[str, Any]) -> None:
-    agree(got == text, "the certificate")
+    agree(without_none(got) == without_none(text), "the certificate")
     m, problem = len(text["problem"]["constraints"]), text["problem"]
     agree(0 < text["confidence"] < 1 and 0 <= problem["gamma"] < 1, "levels")
     limits = [*text["constraints"], *([] if text["value"] is None else [text["value"]])]
     agree(all(len(x) == 2 and _finite(x[0]) and _finite(x[1]) and x[0] <= x[1] for x in limits), "limits")
     agree(len(text["constraints"]) == (m if text["value"] is not None else 0), "one pair of limits a constraint")
     agree(all(_finite(c["scale"]) and c["scale"] != 0 for c in [problem["reward"], *problem["constraints"]]), "scales")
+
+
+def without_none(x: Any) -> Any:
+    """Lists for tuples, and no fields that say nothing."""
+    if isinstance(x, dict):
+        return {k: without_none(v) for k, v in x.items() if v is not None}
+    return [without_none(v) for v in x] if isinstance(x, (list, tuple)) else x
 
 
 def _finite(x: Any) -> bool:
@@ -248,18 +260,18 @@ def _proof(recipe: Recipe, folder: Path) -> None:
     told = run.certificate
     if told is None:
         return
-    agree(instance.problem.num_states == told["problem"]["states"], "another problem")
+    agree(instance.problem.num_states == told.problem.states, "another problem")
     checks = recheck(told, run.rollouts)
     for one in checks:
         text = f"{one.name}: {one.detail}"
         agree(text.isprintable() and len(text) <= MOST_MESSAGE, f"no plain sentence: {text[:300]!r}")
     if not all(one.passed for one in checks) or run.rollouts is None:
         return
-    problem, z = told["problem"], arrays_in(folder / "rollouts.npz")["values"]
-    rows = [problem["reward"], *problem["constraints"]]
-    for j, (row, (low, high)) in enumerate(zip(rows, [told["value"], *told["constraints"]], strict=True)):
-        mean = float(z[:, j].mean()) * row["scale"] + row["base"] * problem["horizon"]
-        slack = 1e-5 * abs(row["scale"]) * problem["horizon"]
+    problem, z = told.problem, arrays_in(folder / "rollouts.npz")["values"]
+    rows = [problem.reward, *problem.constraints]
+    for j, (row, (low, high)) in enumerate(zip(rows, [told.value, *told.constraints], strict=True)):
+        mean = float(z[:, j].mean()) * row.scale + row.base * problem.horizon
+        slack = 1e-5 * abs(row.scale) * problem.horizon
         agree(low - slack <= mean <= high + slack, "limits that do not hold the mean of the rollouts")
 
 
@@ -269,13 +281,13 @@ def _request(recipe: Recipe, folder: Path) -> None:
     folder.rename(work_folder(place))
     request = load_work(place)
     text = json_in((work_folder(place) / "request.json").read_bytes())
-    agree(request == text and request["format"] == "saddleback-work/1", "the request")
-    options = request["options"]
-    parts = options if request["verb"] == "sample" else options["parts"]
-    agree(request["verb"] in ("solve", "sample") and type(parts["seed"]) is int and parts["seed"] >= 0, "the seed")
-    sizes = [options["rounds"]] if request["verb"] == "sample" else [x for x in options["budget"].values() if x]
+    agree(to_plain(request) == text and request.format == "saddleback-work/1", "the request")
+    options = request.options
+    parts = options if request.verb == "sample" else options["parts"]
+    agree(request.verb in ("solve", "sample") and type(parts["seed"]) is int and parts["seed"] >= 0, "the seed")
+    sizes = [options["rounds"]] if request.verb == "sample" else [x for x in options["budget"].values() if x]
     agree(all(_finite(x) for x in sizes if not isinstance(x, str)), "sizes")
-    load_target(request["target"], request["settings"])
+    load_target(request.target, request.settings)
 
 
 # ---- sample stores -----------------------------------------------------------------------------------------------------

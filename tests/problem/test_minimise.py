@@ -7,6 +7,7 @@ import io
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from rich.console import Console
@@ -14,11 +15,12 @@ from rich.console import Console
 from helpers import random_table
 from saddleback import cli, frontier
 from saddleback.exact import best_policy, policy_values, solve_by_columns, solve_exactly
+from saddleback.files.json_file import as_record
 from saddleback.instances.table_file import load_table, save_table
-from saddleback.runs.certificate_file import problem_fields
-from saddleback.runs.certificate_text import print_certificate
+from saddleback.runs.certificate_file import CertificateRecord, certificate_fields
 from saddleback.runs.recheck import recheck
 from saddleback.runs.run_folder import RolloutValues
+from saddleback.runs.text import print_certificate
 from saddleback.simulators.table import Table
 from spelled_out import solve
 
@@ -68,13 +70,14 @@ def test_a_solution_and_its_certificate_are_in_the_users_sense() -> None:
 
 def test_a_stored_proof_of_a_cost_checks_out_and_reads_well() -> None:
     found = solved(COST, certificate=100_000)
-    data = {**found.certificate.to_json(), "problem": problem_fields(found.problem)}
-    told = data["evidence"]["rollouts"]
-    ends = (np.array(told[name]) for name in ("low", "high", "tail"))
+    fields = certificate_fields(found.certificate, found.problem)
+    data = as_record(fields, CertificateRecord, "certificate.json", "look again")
+    told = found.certificate.evidence.rollouts
+    ends = (np.array(x) for x in (told.low, told.high, told.tail))
     rollouts = RolloutValues(found.certificate.rollout_values, *ends)
     assert all(check.passed for check in recheck(data, rollouts))
-    data["gap"] = found.certificate.gap + 0.1
-    assert [c.name for c in recheck(data, rollouts) if not c.passed] == ["gap"], "the negative control"
+    moved = msgspec.structs.replace(data, gap=found.certificate.gap + 0.1)
+    assert [c.name for c in recheck(moved, rollouts) if not c.passed] == ["gap"], "the negative control"
     text = io.StringIO()
     print_certificate(Console(file=text, width=200), found.problem, found.certificate)
     assert "cost of the best policy" in text.getvalue() and "at least" in text.getvalue()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from typing import Any
 
@@ -11,8 +12,9 @@ import pytest
 from helpers import random_table
 from reports.printing import printed, words
 from saddleback.certificates import Certificate, Finding, LinearityReport
+from saddleback.certificates.assumptions import Assumptions
 from saddleback.errors import Remark
-from saddleback.runs.certificate_text import print_certificate
+from saddleback.runs.text import print_certificate
 
 TABLE = random_table(1)  # values in [0, 5], constraint-0 >= 2
 PROBLEM = TABLE.problem()
@@ -99,10 +101,14 @@ def findings(passed: bool) -> LinearityReport:
 
 
 def test_linearity() -> None:
-    linear = {"value": BOUNDED, "upper_bound": f"{BOUNDED}; transition probabilities linear in the features"}
+    needs = Remark("linear", "transition probabilities linear in the features")
+    linear = {"value": BOUNDED, "upper_bound": copy.deepcopy(Assumptions(Remark("bounded", BOUNDED), needs))}
+    assert linear["upper_bound"] == f"{BOUNDED}; {needs.text}"
     text = text_of(proof(linearity=findings(True), assumes=linear))
     assert "also needs transition probabilities linear in the features (tested, not refuted)." in text
     assert "not linear" not in text
+    warned = proof(linearity=findings(True), assumes=linear, remarks=(Remark("warning-linearity", "a warning: bent"),))
+    assert "Note: a warning: bent." in text_of(warned)
     failed = findings(False)
     text = f"no bound on the optimum: the problem is not linear ({failed.findings[0].meaning})"
     remarks = Remark("not-linear", text), Remark("leverage", "other")

@@ -31,10 +31,11 @@ from saddleback.reports.html.figures import gaps
 from saddleback.reports.html.markup import data_block, tag
 from saddleback.reports.html.page import MOST_BYTES, page_of
 from saddleback.reports.html.page import report as write_report
-from saddleback.reports.html.places import places_of
-from saddleback.reports.html.reproduce import command
+from saddleback.reports.html.policy_figure import places_of
+from saddleback.reports.html.sections import command
 from saddleback.reports.html.svg import Scale, ticks
 from saddleback.reports.html.view import view_of
+from saddleback.runs.drawings_file import NOTHING_DRAWN
 from saddleback.runs.run_folder import load_run
 from saddleback.runs.targets import load_run_target
 from saddleback.solving.frontier import Frontier
@@ -140,10 +141,10 @@ def test_names_that_would_be_html_are_text(cases: dict[str, Reported]) -> None:
 def test_the_answer_in_plain_words(cases: dict[str, Reported]) -> None:
     text, proof = text_of(cases["wireless"].page), cases["wireless"].run.certificate
     assert proof is not None
-    low, high = proof["value"]
+    low, high = proof.value
     assert f"This policy earns {cases['wireless'].solution.value:.4g}, proved between {low:.4g} and {high:.4g}." in text
     assert "It keeps energy at 1.2, with at most 1.2 allowed: proved to lie between" in text
-    assert f"No policy that meets the constraints can earn more than {proof['upper_bound']:.4g}." in text
+    assert f"No policy that meets the constraints can earn more than {proof.upper_bound:.4g}." in text
     assert "95\u00a0% confidence" in cases["wireless"].page
     assert "so the limit is proved to hold" in text_of(cases["queue"].page)
     assert "likely to lie between" in text_of(cases["unproved"].page)
@@ -209,7 +210,7 @@ def test_boxes_of_one_and_two_dimensions_are_drawn_as_maps(wireless: Reported) -
         start = Start(np.full((1, dim), 0.5), np.ones(1))
         problem = CMDP(0.9, start, 2, box, lambda s, a: 0.0 * a, [signal], features=features, reward_range=(0.0, 1.0))
         mixture = MixturePolicy((GreedyPolicy(features, np.ones(1)),), np.ones(1))
-        run = dataclasses.replace(wireless.run, mixture=mixture, drawings={}, certificate=None)
+        run = dataclasses.replace(wireless.run, mixture=mixture, drawings=NOTHING_DRAWN, certificate=None)
         cells = re.findall(r">\(([^()]*)\): action (\d) 100", page_of(run, problem))
         assert len(cells) == 20**dim and {a for _, a in cells} == {"0", "1"}
         for place, action in cells:
@@ -220,7 +221,7 @@ def test_boxes_of_one_and_two_dimensions_are_drawn_as_maps(wireless: Reported) -
 def test_the_gap_of_the_trace_ends_where_the_dual_ended(cases: dict[str, Reported]) -> None:
     for name in ("wireless", "features", "two"):
         case = cases[name]
-        steps, found = gaps(case.problem, case.run.drawings["dual.json"])
+        steps, found = gaps(case.problem, case.run.drawings.dual)
         assert steps[-1] == len(case.solution.trace.values) - 1  # type: ignore[union-attr]
         assert all(a >= b - 1e-12 for a, b in itertools.pairwise(found))
         assert case.solution.gap is not None
@@ -230,25 +231,25 @@ def test_the_gap_of_the_trace_ends_where_the_dual_ended(cases: dict[str, Reporte
 def test_the_stored_frontier_is_the_frontier(cases: dict[str, Reported]) -> None:
     for name in ("wireless", "features", "gridworld", "descent"):
         case = cases[name]
-        data, parts = case.run.drawings["frontier.json"], case.solution.prepared
+        data, parts = case.run.drawings.frontier, case.solution.prepared
         curve = Frontier(parts, 0, 1e-4 * case.problem.horizon)
-        points = data["curves"][0]["points"]
+        points = data.curves[0].points
         for point in points[::9]:
-            expected = curve.at(point["threshold"])
-            np.testing.assert_allclose(point["value"], expected.value, rtol=1e-12)
-            np.testing.assert_allclose(point["multiplier"], expected.multiplier, rtol=1e-12)
-        np.testing.assert_array_equal(data["columns"], [v for _, v in parts.oracle.columns])
-        assert case.problem.user_thresholds()[0] in [p["threshold"] for p in points]
+            expected = curve.at(point.threshold)
+            np.testing.assert_allclose(point.value, expected.value, rtol=1e-12)
+            np.testing.assert_allclose(point.multiplier, expected.multiplier, rtol=1e-12)
+        np.testing.assert_array_equal(data.columns, [v for _, v in parts.oracle.columns])
+        assert case.problem.user_thresholds()[0] in [p.threshold for p in points]
 
 
 def test_design_and_trace_are_those_of_the_solution(cases: dict[str, Reported]) -> None:
     case = cases["features"]
-    data, design = case.run.drawings["design.json"], case.solution.prepared.design
+    data, design = case.run.drawings.design, case.solution.prepared.design
     order = np.argsort(-design.weights, kind="stable")
-    np.testing.assert_array_equal(data["weights"], design.weights[order])
-    np.testing.assert_allclose(np.dot(data["weights"], data["leverages"]), data["rank"])  # Σ ρ̃ φᵀG⁻¹φ = d
-    trace = case.run.drawings["dual.json"]
-    np.testing.assert_array_equal(trace["values"], case.solution.trace.values)  # type: ignore[union-attr]
+    np.testing.assert_array_equal(data.weights, design.weights[order])
+    np.testing.assert_allclose(np.dot(data.weights, data.leverages), data.rank)  # Σ ρ̃ φᵀG⁻¹φ = d
+    trace = case.run.drawings.dual
+    np.testing.assert_array_equal(trace.values, case.solution.trace.values)  # type: ignore[union-attr]
 
 
 def test_a_run_without_drawings_still_gives_a_page(wireless: Reported, tmp_path: Path) -> None:
@@ -336,7 +337,7 @@ FORGERIES = [
     ("frontier.json", _set(*POINT, "weights", [2.0]), "members|weights"),
     ("frontier.json", _set(*POINT, "threshold", 1e9), "increasing"),
     ("frontier.json", _set(*POINT, "constraints", []), "constraints"),
-    ("frontier.json", _set("more", 1), "known field"),
+    ("frontier.json", _set("more", 1), "unknown field"),
     ("dual.json", _set("iterations", 0, 10**9), "increase"),
     ("dual.json", _set("multipliers", 0, []), "column more"),
     ("dual.json", _set("values", []), "as many"),

@@ -19,7 +19,7 @@ from saddleback.certificates import Certificate
 from saddleback.errors import Remark
 from saddleback.exact import mixture_values, solve_exactly
 from saddleback.problem.policies import MixturePolicy, TabularPolicy
-from saddleback.reports.exact_text import print_exact
+from saddleback.reports.text import print_exact
 from saddleback.runs.answer import ConstraintReport, MemberReport
 from saddleback.runs.numbers import at_most, between, confidence, number, percent, symbol
 from saddleback.runs.text import print_solution

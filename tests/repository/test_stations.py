@@ -49,7 +49,7 @@ NEEDS: dict[str, set[str]] = {
         "method.duals": "errors problem.spaces problem.registry method",
         "theory": "errors problem.spaces method.oracles method.duals.column_generation",
         "exact": "errors problem simulators.table",
-        "certificates": "errors problem simulators.generative_model designs sampling method method.evaluators",
+        "certificates": "errors files.json_file problem simulators.generative_model designs sampling method method.evaluators",
         "instances": "errors files problem simulators exact",
         "instances.zoo": "errors problem features simulators method.master_lp instances",
         "instances.problem_file": "errors files problem features simulators instances instances.zoo",
@@ -59,7 +59,7 @@ NEEDS: dict[str, set[str]] = {
         " method.duals theory exact certificates runs",
         "reports.plots": "errors runs solving",
         "reports.listeners": "errors runs",
-        "reports.html": "errors _version files problem method.master_lp runs",
+        "reports.html": "errors certificates.certificate _version files problem method.master_lp runs",
         "reports": "problem simulators.checks sampling.memory exact certificates runs solving",
         "testing": "problem features simulators simulators.checks designs sampling method exact",
         "cli": "errors _version files problem simulators simulators.checks designs sampling method.solvers"

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from helpers import random_table
 from saddleback import Solution
 from saddleback.certificates.values.intervals import betting, maurer_pontil
+from saddleback.files.json_file import as_record
 from saddleback.runs import recheck
-from saddleback.runs.certificate_file import problem_fields
+from saddleback.runs.certificate_file import CertificateRecord, certificate_fields
 from saddleback.runs.run_folder import RolloutValues
 from spelled_out import solve
 
@@ -24,18 +25,32 @@ def stored(solution: Solution) -> tuple[dict[str, Any], RolloutValues]:
     """As they would come out of a run folder."""
     proof = solution.certificate
     assert proof is not None
-    data = json.loads(json.dumps({**proof.to_json(), "problem": problem_fields(solution.problem)}))
+    data = json.loads(json.dumps(certificate_fields(proof, solution.problem)))
     told = data["evidence"]["rollouts"]
     limits = (np.array(told[k]) for k in ("low", "high", "tail"))
     return data, RolloutValues(proof.rollout_values, *limits)  # type: ignore[attr-defined]
 
+
+LINEARITY = {"assumed": True, "passed": False, "failures": [], "samples": 0, "delta": 0.05, "tests": []}
+ROW = {"name": "c", "sense": ">=", "threshold": 4.0, "base": 0.0, "scale": 1.0, "unit_threshold": 4.0}
+PROBLEM = {"name": "p", "gamma": 0.8, "horizon": 5.0, "states": None, "actions": 2}
+PROBLEM |= {"reward": {"base": 0.0, "scale": 1.0}, "constraints": [ROW]}
+NOTHING = {"schema": "saddleback-certificate/1", "confidence": 0.95, "samples": 0, "seed": 0, "feasible": "undecided"}
+NOTHING |= dict.fromkeys(("value", "upper_bound", "gap", "linearity", "linear"))
+NOTHING |= {"constraints": [], "allowance": [], "by_start": [], "remarks": [], "assumes": {}, "evidence": {}}
+NOTHING |= {"problem": PROBLEM}
+"""A certificate that says nothing."""
 
 TABLE = random_table(3, m=2)
 SOLUTION = solve(TABLE.problem(), TABLE.simulator(), samples=20_000, certificate=20_000, seed=1)
 
 
 def failed(data: dict[str, Any], rollouts: RolloutValues | None) -> list[str]:
-    return [c.name for c in recheck.recheck(data, rollouts) if not c.passed]
+    return [c.name for c in checks_of(data, rollouts) if not c.passed]
+
+
+def checks_of(data: dict[str, Any], rollouts: RolloutValues | None) -> list[recheck.Check]:
+    return recheck.recheck(as_record(data, CertificateRecord, "certificate.json", "look again"), rollouts)
 
 
 @settings(derandomize=True, deadline=None, max_examples=60)
@@ -66,7 +81,7 @@ def test_a_real_proof_follows(interval: str) -> None:
 
     proof = issue_certificate(SOLUTION, TABLE.simulator(), samples=10_000, seed=9, interval=interval)
     data, rollouts = stored(with_certificate(SOLUTION, proof))
-    checks = recheck.recheck(data, rollouts)
+    checks = checks_of(data, rollouts)
     assert [c.name for c in checks if not c.passed] == []
     assert len(checks) == 2 + 2 * 3 + 3
 
@@ -106,7 +121,7 @@ def move(data: dict[str, Any], path: str, change: Any) -> dict[str, Any]:
         ("evidence.rollouts.number", lambda x: x + 1, "rollouts"),
         ("problem.reward.scale", lambda x: 1.01 * x, "limits of reward"),
         ("problem.constraints.0.base", lambda x: x + 0.01, "limits of constraint-0"),
-        ("linearity", lambda x: {"failures": ["something"]}, "upper bound"),
+        ("linearity", lambda x: {**LINEARITY, "failures": ["something"]}, "upper bound"),
     ],
 )
 def test_every_moved_number_is_found(path: str, change: Any, culprit: str) -> None:
@@ -138,31 +153,25 @@ def test_moved_rollouts_are_found() -> None:
 def test_verdicts(sense: str, limits: tuple[float, float], allowance: float, right: str) -> None:
     """Against a threshold of 1.5, and mirrored for budgets."""
     sign = 1 if sense == ">=" else -1
-    row = {"name": "c", "sense": sense, "threshold": sign * 1.5}
-    ends = sorted(sign * x for x in limits)
+    problem = {**PROBLEM, "constraints": [ROW | {"sense": sense, "threshold": sign * 1.5}]}
+    ends, pair = sorted(sign * x for x in limits), [0.0, 1.0]
+    told = {"number": 1, "steps": 1, "method": "betting", "delta_of_each": 0.01, "by_member": [1]}
+    rollouts = {**told, "mean": pair, "variance": pair, "low": pair, "high": pair, "tail": [pair, pair]}
+    known = {"constraints": [ends], "allowance": [allowance], "value": pair, "evidence": {"rollouts": rollouts}}
     for told in ("certified", "refuted", "undecided"):
-        data = {"feasible": told, "constraints": [ends], "allowance": [allowance], "problem": {"constraints": [row]}}
-        assert recheck._verdict(data).passed == (told == right)
+        data = {**NOTHING, **known, "feasible": told, "problem": problem}
+        record = as_record(data, CertificateRecord, "certificate.json", "look again")
+        assert recheck._verdict(record).passed == (told == right)
 
 
 def test_infeasibility() -> None:
-    row = {"name": "c", "sense": ">=", "threshold": 4.0, "base": 0.0, "scale": 1.0, "unit_threshold": 4.0}
-    problem = {"horizon": 5.0, "reward": {"base": 0.0, "scale": 1.0}, "constraints": [row]}
-    bound = {"sigma": [0.0, 1.0], "value": 3.5, "delta": 0.05}
-    data = {
-        "confidence": 0.95,
-        "value": None,
-        "constraints": [],
-        "slack_bound": -0.5,
-        "infeasible": "proved",
-        "evidence": {"bound": bound},
-        "problem": problem,
-    }
+    bound = {"kind": "", "sigma": [0.0, 1.0], "value": 3.5, "estimate": 3.4, "delta": 0.05, "samples": 9}
+    data = {**NOTHING, "slack_bound": -0.5, "infeasible": "proved", "evidence": {"bound": bound}}
     assert failed(data, None) == []
     assert failed(data | {"slack_bound": -0.6}, None) == ["infeasibility"]
     assert failed(data | {"infeasible": "not proved"}, None) == ["infeasibility"]
     assert failed(data | {"evidence": {"bound": bound | {"sigma": [0.5, 0.5]}}}, None) == ["infeasibility"]
     assert failed(data | {"confidence": 0.99}, None) == ["division of δ"]
-    beyond = {**problem, "constraints": [row | {"unit_threshold": 7.0}]}
+    beyond = {**PROBLEM, "constraints": [ROW | {"unit_threshold": 7.0}]}
     assert failed(data | {"evidence": {}, "problem": beyond, "slack_bound": -2.0}, None) == []
     assert failed(data | {"evidence": {}, "slack_bound": -2.0}, None) == ["infeasibility"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from helpers import random_table
 from saddleback import InputError, save_table
 from saddleback.files.json_file import sha256_of
 from saddleback.problem.policies import MixturePolicy, TabularPolicy
+from saddleback.runs.certificate_file import CertificateRecord, ProblemRecord
 from saddleback.runs.run_folder import load_run, save_run
 from saddleback.runs.targets import load_run_target, load_target, origin_of
 from spelled_out import solve
@@ -38,6 +41,13 @@ def test_bad_targets(target: str, settings: list[str], says: str) -> None:
         load_target(target, settings)
 
 
+def described(certificate: CertificateRecord, problem: ProblemRecord) -> CertificateRecord:
+    """The same proof of another problem; what relates the two is looked at elsewhere."""
+    other = copy.copy(certificate)
+    msgspec.structs.force_setattr(other, "problem", problem)
+    return other
+
+
 def test_a_stored_run_finds_its_problem(tmp_path: Path) -> None:
     """The table's copy, under the name of the file it was copied from; and only the problem that was solved."""
     table = random_table(1)
@@ -54,12 +64,12 @@ def test_a_stored_run_finds_its_problem(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.problem.reward, instance.problem.reward)
     assert run.certificate is not None
     for field, value in {"gamma": 0.81, "name": "yours", "states": 7, "constraints": []}.items():
-        problem = {**run.certificate["problem"], field: value}
-        other = dataclasses.replace(run, certificate={**run.certificate, "problem": problem})
+        problem = msgspec.structs.replace(run.certificate.problem, **{field: value})
+        other = dataclasses.replace(run, certificate=described(run.certificate, problem))
         with pytest.raises(InputError, match=f"as it was when the run was made \\({field}"):
             load_run_target(other)
-    nearly = {**run.certificate["problem"], "gamma": 0.8 * (1 + 1e-15)}
-    load_run_target(dataclasses.replace(run, certificate={**run.certificate, "problem": nearly}))
+    nearly = msgspec.structs.replace(run.certificate.problem, gamma=0.8 * (1 + 1e-15))
+    load_run_target(dataclasses.replace(run, certificate=described(run.certificate, nearly)))
     small = MixturePolicy.of([TabularPolicy.stochastic(np.full((6, 2), 0.5))], np.ones(1))
     with pytest.raises(InputError, match=r"tables of shape \(6, 3\)"):
         load_run_target(dataclasses.replace(run, mixture=small))

@@ -39,7 +39,7 @@ def test_a_kept_run_is_the_run_that_is_not_kept(tmp_path: Path) -> None:
     plain = saddleback.solve(*made(), samples=20_000, seed=3)
     assert (kept.value, kept.samples, kept.certificate.value) == (plain.value, plain.samples, plain.certificate.value)
     stored = load_run(tmp_path / "run")
-    assert stored.solution["value"] == kept.value
+    assert stored.solution.value == kept.value
     np.testing.assert_array_equal(stored.mixture.weights, kept.mixture.weights)
     assert not (tmp_path / "run.work").exists()
 

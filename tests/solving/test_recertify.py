@@ -7,9 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from helpers import random_table
 from saddleback import InputError, Table
+from saddleback.certificates.certificate import Evidence
 from saddleback.exact import mixture_values, solve_exactly
 from saddleback.problem.policies import MixturePolicy, TabularPolicy
 from saddleback.runs.run_folder import Origin, Run, load_run, save_run
@@ -63,7 +65,7 @@ def test_the_old_proof_decides_nothing(tmp_path: Path) -> None:
     """Its limits and rollouts may be anything; only its prices, level and allowance guide the new one."""
     run = run_of(tmp_path)
     assert run.certificate is not None
-    lies = {**run.certificate, "value": [0.0, 0.1], "feasible": "certified", "upper_bound": 0.0}
+    lies = replace(run.certificate, value=(0.0, 0.1), feasible="certified", upper_bound=0.0)
     liar = dataclasses.replace(run, certificate=lies, rollouts=None)
     one, other = (recertify(r, TABLE.problem(), TABLE.simulator()) for r in (run, liar))
     assert one.certificate.to_json() == other.certificate.to_json()
@@ -74,7 +76,7 @@ def test_the_usual_number_of_samples(tmp_path: Path) -> None:
     run = run_of(tmp_path)
     assert run.certificate is not None
     proof, pilot = recertify(run, TABLE.problem(), TABLE.simulator())
-    assert run.certificate["samples"] * 0.9 < proof.samples < run.certificate["samples"] * 1.1
+    assert run.certificate.samples * 0.9 < proof.samples < run.certificate.samples * 1.1
     assert proof.confidence == pytest.approx(0.95)
     assert pilot < proof.samples / 2
 
@@ -82,7 +84,7 @@ def test_the_usual_number_of_samples(tmp_path: Path) -> None:
 def test_allowance_is_kept(tmp_path: Path) -> None:
     """A run that may miss its constraint by ε may do so in the new proof too."""
     run = run_of(tmp_path, samples=None, certificate=0, epsilon=0.5)
-    assert run.certificate is not None and run.certificate["allowance"] == [0.5]
+    assert run.certificate is not None and run.certificate.allowance == [0.5]
     proof, _ = recertify(run, TABLE.problem(), TABLE.simulator(), samples=50_000)
     assert proof.allowance == (0.5,) and proof.feasible == "certified"
 
@@ -99,9 +101,10 @@ def test_prices_come_from_the_bound_or_from_the_multipliers(tmp_path: Path) -> N
     wanted = guide_of(solution).sigma
     assert wanted is not None and run.certificate is not None
     np.testing.assert_array_equal(prices_of(run, table.problem()), wanted)
-    bare = dataclasses.replace(run, certificate={**run.certificate, "evidence": {}})
+    unsupported = replace(run.certificate, evidence=Evidence(run.certificate.evidence.rollouts))
+    bare = dataclasses.replace(run, certificate=unsupported)
     np.testing.assert_allclose(prices_of(bare, table.problem()), wanted, atol=1e-3)
-    none = dataclasses.replace(bare, solution={**run.solution, "multipliers": []})
+    none = dataclasses.replace(bare, solution=replace(run.solution, multipliers=()))
     assert prices_of(none, table.problem()) is None
 
 
@@ -119,13 +122,13 @@ def test_prices_come_from_the_bound_or_from_the_multipliers(tmp_path: Path) -> N
 def test_bad_arguments(tmp_path: Path, options: dict[str, float], says: str) -> None:
     run = run_of(tmp_path)
     assert run.certificate is not None
-    run = dataclasses.replace(run, certificate={**run.certificate, "seed": 77})
+    run = dataclasses.replace(run, certificate=replace(run.certificate, seed=77))
     with pytest.raises(InputError, match=says):
         recertify(run, TABLE.problem(), TABLE.simulator(), **options)  # type: ignore[arg-type]
 
 
 def test_nothing_to_certify(tmp_path: Path) -> None:
     run = run_of(tmp_path)
-    bare = dataclasses.replace(run, certificate=None, mixture=None, solution={**run.solution, "multipliers": []})
+    bare = dataclasses.replace(run, certificate=None, mixture=None, solution=replace(run.solution, multipliers=()))
     with pytest.raises(InputError, match="must hold a policy"):
         recertify(bare, TABLE.problem(), TABLE.simulator())

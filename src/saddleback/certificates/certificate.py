@@ -8,72 +8,73 @@ Where nothing can be said a field is None, never a number.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
 from saddleback.certificates.linearity.findings import LinearityReport, PlainState
 from saddleback.errors import Remark
+from saddleback.files.json_file import Limits, Plain, Record, Share, Whole, in_order, to_plain
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Array
 
 SCHEMA = "saddleback-certificate/1"
 Verdict = Literal["certified", "refuted", "undecided"]
-Limits = tuple[float, float]
 
 
-@dataclass(frozen=True)
-class StartValues:
+class StartValues(Record, frozen=True):
     """Limits of the values from one start state."""
 
     state: PlainState
     weight: float
-    rollouts: int
+    rollouts: Whole
     value: Limits
     constraints: tuple[Limits, ...]
 
+    def __post_init__(self) -> None:
+        in_order(self.value, *self.constraints)
 
-@dataclass(frozen=True)
-class LinearValues:
+
+class LinearValues(Record, frozen=True):
     """Tighter limits of the mixture's values, if the problem is linear in its features as ``assumes`` says."""
 
     value: Limits
     constraints: tuple[Limits, ...]
     assumes: str
 
+    def __post_init__(self) -> None:
+        in_order(self.value, *self.constraints)
 
-@dataclass(frozen=True)
-class Leverage:
+
+class Leverage(Record, frozen=True):
     """The largest leverage among the ``candidates`` of the design, and the largest that was ``seen``, with its pair."""
 
     candidates: float
     seen: float
     state: PlainState | None
-    action: int
+    action: Whole
 
 
-@dataclass(frozen=True)
-class RolloutEvidence:
+class RolloutEvidence(Record, frozen=True):
     """What the intervals follow from, in utilities: one entry a signal, and the rollouts of each member.
 
     ``low`` and ``high`` are what no rollout can leave, ``tail`` what the cap of the rollouts may hide below and above.
     """
 
-    number: int
-    steps: int
+    number: Whole
+    steps: Whole
     method: str
-    delta_of_each: float
+    delta_of_each: Share
     mean: tuple[float, ...]
     variance: tuple[float, ...]
     low: tuple[float, ...]
     high: tuple[float, ...]
     tail: tuple[tuple[float, ...], tuple[float, ...]]
-    by_member: tuple[int, ...]
+    by_member: tuple[Whole, ...]
 
 
-@dataclass(frozen=True)
-class BoundEvidence:
+class BoundEvidence(Record, frozen=True):
     """What the upper bound follows from, in utilities: max_π V_□^π(ρ) ≤ ``value`` for □ = σᵀ(r, c)."""
 
     kind: str
@@ -81,16 +82,18 @@ class BoundEvidence:
     value: float
     estimate: float
     delta: float
-    samples: int
-    thresholds: tuple[float, ...]
+    samples: Whole
+    thresholds: tuple[float, ...] = ()
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(Record, frozen=True):
     """The numbers behind the limits; None where there are no such limits."""
 
     rollouts: RolloutEvidence | None = None
     bound: BoundEvidence | None = None
+
+
+_NO_EVIDENCE = Evidence()
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,7 @@ class Certificate:
     linearity: LinearityReport | None = None
     linear: LinearValues | None = None
     leverage: Leverage | None = None
-    evidence: Evidence = Evidence()
+    evidence: Evidence = _NO_EVIDENCE
     remarks: tuple[Remark, ...] = ()
     rollout_values: Array | None = field(default=None, repr=False, compare=False)
 
@@ -134,32 +137,32 @@ class Certificate:
         unit = (ends - problem.base[1:] * problem.horizon) / problem.scale[1:]
         return np.maximum(0.0, problem.thresholds - unit)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Plain]:
         """One JSON-ready object."""
-        evidence = {"rollouts": self.evidence.rollouts, "bound": self.evidence.bound}
-        out: dict[str, Any] = {
+        out: dict[str, object] = {
             "schema": SCHEMA,
             "confidence": self.confidence,
-            "value": _plain(self.value),
-            "constraints": _plain(self.constraints),
+            "value": self.value,
+            "constraints": self.constraints,
             "upper_bound": self.upper_bound,
             "gap": self.gap,
             "feasible": self.feasible,
-            "allowance": _plain(self.allowance),
+            "allowance": self.allowance,
             "assumes": self.assumes,
             "samples": self.samples,
             "seed": self.seed,
-            "by_start": [_fields(s) for s in self.by_start],
+            "by_start": self.by_start,
             "linearity": None if self.linearity is None else self.linearity.to_json(),
-            "linear": None if self.linear is None else _fields(self.linear),
-            "leverage": None if self.leverage is None else _fields(self.leverage),
-            "evidence": {name: _fields(part) for name, part in evidence.items() if part is not None},
+            "linear": self.linear,
+            "leverage": self.leverage,
+            "evidence": self.evidence,
             "remarks": [remark.text for remark in self.remarks],
         }
         if self.slack_bound is not None:
             out["slack_bound"] = self.slack_bound
             out["infeasible"] = "proved" if self.infeasible else "not proved"
-        return out
+        plain: dict[str, Plain] = to_plain(out)
+        return plain
 
 
 def verdict(problem: CMDP, low: Array, high: Array, allowance: float) -> Verdict:
@@ -174,12 +177,3 @@ def user_limits(problem: CMDP, low: Array, high: Array) -> tuple[Limits, ...]:
     """Limits ``(1+m,)`` in utilities as ordered pairs in the user's units."""
     ends = np.sort(np.array([problem.values_of(low), problem.values_of(high)]), axis=0)
     return tuple((float(a), float(b)) for a, b in ends.T)
-
-
-def _fields(part: StartValues | LinearValues | Leverage | RolloutEvidence | BoundEvidence) -> dict[str, Any]:
-    return {name: _plain(value) for name, value in asdict(part).items()}
-
-
-def _plain(value: Any) -> Any:
-    """As JSON has it: lists for tuples."""
-    return [_plain(x) for x in value] if isinstance(value, tuple) else value

@@ -191,7 +191,7 @@ def certify_guided(guide: Guide, model: GenerativeModel, request: Request) -> Ce
         | ({} if bound is None else {"upper_bound": needs, "gap": needs}),
         by_start=_by_start(problem, rollouts, request),
         linear=None if reader is None or refuted(report) or hidden else under_linearity(reader, rollouts),
-        evidence=replace(evidence, rollouts=_rollout_evidence(rollouts, shares.delta, request.interval)),
+        evidence=Evidence(_rollout_evidence(rollouts, shares.delta, request.interval), evidence.bound),
         rollout_values=rollouts.values,
     )
 

@@ -1,6 +1,6 @@
 """The command line: ``saddleback VERB ...``, options only, one file a verb.
 
-Answers go to stdout, progress and errors to stderr; :class:`saddleback.runs.exit_codes.ExitCode` says how a command may end.
+Answers go to stdout, progress and errors to stderr; :class:`saddleback.runs.verdict.ExitCode` says how a command may end.
 
 A verb is imported when it is called. The front page is drawn here, from the table below: neither a verb nor typer's own page,
 which costs as much as typer itself, is imported for it.
@@ -21,7 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from saddleback._version import __version__
 from saddleback.errors import SaddlebackError
-from saddleback.runs.exit_codes import ExitCode
+from saddleback.runs.verdict import ExitCode
 
 TITLE = "Constrained decision problems with a simulator: a policy, and a proof of how good it is."
 NOTES = (

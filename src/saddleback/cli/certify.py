@@ -9,11 +9,11 @@ from rich.console import Console
 
 from saddleback.cli.common import Json, ProblemFile, StoredRun, print_json
 from saddleback.errors import InputError
-from saddleback.reports.recertification_text import print_recertified, print_recheck
-from saddleback.runs.exit_codes import ExitCode, code_of_proof
+from saddleback.reports.text import print_recertified, print_recheck
 from saddleback.runs.recheck import recheck
 from saddleback.runs.run_folder import Run, load_run
 from saddleback.runs.targets import load_run_target, with_features_of
+from saddleback.runs.verdict import ExitCode, code_of_proof
 from saddleback.solving.recertify import recertify
 
 

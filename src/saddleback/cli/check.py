@@ -8,9 +8,9 @@ import typer
 from rich.console import Console
 
 from saddleback.cli.common import Json, Parameters, Seed, Target, print_json
-from saddleback.reports.check_text import print_check
-from saddleback.runs.exit_codes import ExitCode
+from saddleback.reports.text import print_check
 from saddleback.runs.targets import load_target
+from saddleback.runs.verdict import ExitCode
 from saddleback.simulators.checks import run_checks
 
 

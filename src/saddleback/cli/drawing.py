@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from saddleback.reports.listeners import BY_NAME as CALLBACKS
-from saddleback.runs.exit_codes import ExitCode
+from saddleback.runs.verdict import ExitCode
 from saddleback.runs.work_folder import work_folder
 from saddleback.sampling.executors import BY_NAME
 

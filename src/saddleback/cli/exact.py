@@ -8,10 +8,10 @@ import typer
 from rich.console import Console
 
 from saddleback.cli.common import Json, Parameters, Target, print_json
-from saddleback.reports.exact_text import print_exact
-from saddleback.runs.exit_codes import ExitCode
+from saddleback.reports.text import print_exact
 from saddleback.runs.targets import load_target
 from saddleback.runs.truth import exact_answer, exact_json
+from saddleback.runs.verdict import ExitCode
 
 
 def exact(

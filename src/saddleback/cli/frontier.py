@@ -9,7 +9,7 @@ from rich.console import Console
 
 from saddleback.cli.common import Json, Parameters, Seed, Target, print_json
 from saddleback.errors import require
-from saddleback.reports.frontier_text import frontier_json, print_frontier
+from saddleback.reports.text import frontier_json, print_frontier
 from saddleback.runs.settings import Method
 from saddleback.runs.targets import load_target
 from saddleback.solving.frontier import frontier as trade_off

@@ -9,9 +9,8 @@ from rich.console import Console
 
 from saddleback.cli.common import Json, Parameters, Seed, Target, print_json
 from saddleback.reports.forecast_text import forecast_json, print_forecast, solve_command
-from saddleback.runs.exit_codes import ExitCode
 from saddleback.runs.targets import load_target
-from saddleback.runs.verdict import Status
+from saddleback.runs.verdict import ExitCode, Status
 from saddleback.solving.forecast import forecast
 
 

@@ -26,7 +26,9 @@ def report(
     place = write_page(stored, out, problem)
     count = place.stat().st_size
     if as_json:
-        print_json({"run": str(run), "report": str(place), "bytes": count, "drawn_from": sorted(stored.drawings)})
+        print_json(
+            {"run": str(run), "report": str(place), "bytes": count, "drawn_from": sorted(stored.drawings.files())}
+        )
     else:
         text = f"{place} ({count / 1000:,.0f} kB): open it in any browser."
         Console().print(text, markup=False, highlight=False, soft_wrap=True)

@@ -34,13 +34,13 @@ def resume(
         Console(stderr=True).print(f"{run} is finished; there is nothing to resume.", markup=False)
         return
     request = load_work(place)
-    source = named_again(request["target"], problem)
-    settings = [] if source.endswith(".toml") else request["settings"]
+    source = named_again(request.target, problem)
+    settings = [] if source.endswith(".toml") else request.settings
     drawing = Drawing(workers, executor, timeout)
-    if request["verb"] == "solve":
+    if request.verb == "solve":
         output = Output(place, force=(place / MANIFEST).is_file(), as_json=as_json, callbacks=callback or [])
-        answer(request["target"], settings, request["options"], drawing, output, source)
-    elif request["verb"] == "sample":
-        draw(request["target"], settings, place, request["options"], drawing, as_json, source)
+        answer(request.target, settings, request.options, drawing, output, source)
+    elif request.verb == "sample":
+        draw(request.target, settings, place, request.options, drawing, as_json, source)
     else:
-        raise InputError("RUN", "must hold a solve or a sample", repr(request["verb"]), "start it again")
+        raise InputError("RUN", "must hold a solve or a sample", repr(request.verb), "start it again")

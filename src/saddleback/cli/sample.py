@@ -12,8 +12,8 @@ from rich.console import Console
 from saddleback.cli.common import Json, Parameters, Seed, Target, print_json
 from saddleback.cli.drawing import ExecutorName, Timeout, Workers, resumable
 from saddleback.errors import require
-from saddleback.runs.exit_codes import ExitCode
 from saddleback.runs.targets import load_target, origin_of
+from saddleback.runs.verdict import ExitCode
 from saddleback.simulators.generative_model import BLOCK
 from saddleback.solving.kept_run import Drawing
 from saddleback.solving.progress import display

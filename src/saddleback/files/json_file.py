@@ -1,17 +1,9 @@
-"""JSON files from strangers: sizes first, then the text, then the shape, and one message that names the field.
+"""JSON files from strangers: sizes first, then the text, then the form, and one message that names the fault.
 
-A *shape* says what a value must look like:
-
-    "text" | "number" | "integer" | "whole" | "flag"    one value; a number is finite, a whole number not negative
-    "limits"                                            two numbers [low, high]
-    "object" | "anything"                               fields of any kind; anything at all
-    [shape]                                             a list of those
-    {"name": shape, "other?": shape}                    these fields and no others; "?" may be missing
-    Maybe(shape)                                        or null
-
-Numbers that are not finite, names given twice and fields nobody knows are refused: a file that another version wrote, or
-that was changed by hand, must not be half understood. Messages may quote a stranger's text, so it is quoted with its control
-characters escaped, and shortened.
+What a file may hold is a :class:`Record`: a frozen structure whose fields have types, from which the JSON schema is made too
+(docs/files.schema.json). Numbers that are not finite, names given twice and fields nobody knows are refused: a file that
+another version wrote, or that was changed by hand, must not be half understood. Messages may quote a stranger's text, so it
+is quoted with its control characters escaped, and shortened.
 """
 
 from __future__ import annotations
@@ -21,78 +13,61 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, TypeAlias, TypeVar
 
+import msgspec
 import numpy as np
 
 from saddleback.errors import InputError, StorageError
 from saddleback.files.disk import written_whole
+
+T = TypeVar("T")
+Whole = Annotated[int, msgspec.Meta(ge=0)]
+Int64 = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
+Limits = tuple[float, float]
+State = int | float | str | list[float] | None
+Option = bool | int | float | str | None
+Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | None"
+"""What JSON can hold."""
 
 _PIECE = 1 << 20
 _MOST_DEPTH = 100  # our own files have six levels; Python's own limit would be met later, at any step
 _MOST_QUOTED = 60
 
 
-class Maybe(NamedTuple):
-    """A shape, or null."""
+class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a file holds: these fields and no others. One with a default may be missing, and is not written where it has it.
 
-    shape: Any
-
-
-def _is_number(x: Any) -> bool:
-    if isinstance(x, int):
-        return not isinstance(x, bool) and abs(x) <= sys.float_info.max  # a whole number may be too large for float64
-    return isinstance(x, float) and math.isfinite(x)
+    What relates several fields is checked in ``__post_init__``, by :func:`check`.
+    """
 
 
-def _is_limits(x: Any) -> bool:
-    return isinstance(x, list) and len(x) == 2 and all(map(_is_number, x)) and x[0] <= x[1]
+def check(right: bool, rule: str) -> None:
+    """Refuse a record that breaks ``rule``; :func:`as_record` adds where it stands."""
+    if not right:
+        raise ValueError(rule)
 
 
-_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "text": (lambda x: isinstance(x, str), "text"),
-    "number": (_is_number, "a finite number"),
-    "integer": (lambda x: isinstance(x, int) and not isinstance(x, bool) and abs(x) < 1 << 63, "an int64"),
-    "whole": (lambda x: isinstance(x, int) and not isinstance(x, bool) and x >= 0, "a whole number, 0 or more"),
-    "flag": (lambda x: isinstance(x, bool), "true or false"),
-    "limits": (_is_limits, "two numbers [low, high]"),
-    "object": (lambda x: isinstance(x, dict), "an object with fields"),
-    "anything": (lambda x: True, ""),
-}
+def in_order(*limits: Limits | None) -> None:
+    """Refuse limits that are not [low, high]."""
+    check(all(pair is None or pair[0] <= pair[1] for pair in limits), "limits must be two numbers [low, high]")
 
 
-def check_shape(value: Any, shape: Any, where: str, remedy: str) -> None:
-    """Raise an :class:`InputError` that names the first field of ``value`` whose shape is wrong."""
-    if isinstance(shape, Maybe):
-        if value is not None:
-            check_shape(value, shape.shape, where, remedy)
-    elif isinstance(shape, str):
-        right, words = _KINDS[shape]
-        if not right(value):
-            raise InputError(where, f"must be {words}", short(value), remedy)
-    elif isinstance(shape, list):
-        if not isinstance(value, list):
-            raise InputError(where, "must be a list", short(value), remedy)
-        for i, entry in enumerate(value):
-            check_shape(entry, shape[0], f"{where}[{i}]", remedy)
-    else:
-        _check_fields(value, shape, where, remedy)
+def as_record(value: object, kind: type[T], where: str, remedy: str) -> T:
+    """``value``, as JSON has it, in the form of ``kind``; or an :class:`InputError` that says what is wrong with it."""
+    try:
+        return msgspec.convert(value, kind)
+    except (msgspec.ValidationError, UnicodeError) as error:  # the latter: a name that is no Unicode
+        rule, found = "must have the form that this version writes", f"another: {plain(str(error), 300)}"
+        raise InputError(where, rule, found, remedy) from None
 
 
-def _check_fields(value: Any, shape: dict[str, Any], where: str, remedy: str) -> None:
-    if not isinstance(value, dict):
-        raise InputError(where, "must be an object with fields", short(value), remedy)
-    for name, inner in shape.items():
-        bare = name.removesuffix("?")
-        if bare in value:
-            check_shape(value[bare], inner, f"{where}.{bare}", remedy)
-        elif bare == name:
-            raise InputError(f"{where}.{name}", "must be given", "no such field", remedy)
-    for name in value:
-        if name not in shape and f"{name}?" not in shape:
-            raise InputError(f"{where}.{plain(name)}", "must be a known field", "an unknown one", remedy)
+def read_record(path: Path, kind: type[T], most_bytes: int, remedy: str) -> T:
+    """The record in a file of at most that size."""
+    return as_record(read_json(path, most_bytes, remedy), kind, str(path), remedy)
 
 
 def read_json(path: Path, most_bytes: int, remedy: str) -> Any:
@@ -109,7 +84,9 @@ def read_json(path: Path, most_bytes: int, remedy: str) -> Any:
         raise StorageError(f"`{path}` could not be read: {error}; check the disk and the permissions.") from error
     try:
         value = json.loads(data, object_pairs_hook=_once_each, parse_constant=_not_finite)
-        _check_depth(value)
+        for x in leaves(value):
+            if (isinstance(x, float) and not math.isfinite(x)) or (isinstance(x, int) and abs(x) > sys.float_info.max):
+                raise ValueError(f"{short(x)} is too large for a number")
     except (ValueError, RecursionError) as error:  # bad JSON, bad UTF-8, a number that is none, endless nesting
         raise InputError(str(path), "must be readable JSON", plain(str(error), 300), remedy) from None
     except MemoryError:
@@ -137,8 +114,16 @@ def sha256_of(path: Path) -> str:
 
 
 def to_plain(x: Any) -> Any:
-    """NumPy's numbers and arrays as JSON has them."""
-    return x.tolist() if isinstance(x, (np.ndarray, np.generic)) else str(x)
+    """Records, tuples, and NumPy's numbers and arrays, as JSON has them."""
+    if isinstance(x, msgspec.Struct):
+        x = msgspec.to_builtins(x, enc_hook=to_plain)
+    if isinstance(x, dict):
+        return {name: to_plain(value) for name, value in x.items()}
+    if isinstance(x, (list, tuple)):
+        return [to_plain(value) for value in x]
+    if isinstance(x, (np.ndarray, np.generic)):
+        return x.tolist()
+    return x if x is None or isinstance(x, (bool, int, float, str)) else str(x)
 
 
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -154,14 +139,15 @@ def _not_finite(word: str) -> Any:
     raise ValueError(f"{word} is not a number")
 
 
-def _check_depth(value: Any) -> None:
-    level, depth = [value], 0
-    while level:
-        depth += 1
-        if depth > _MOST_DEPTH:
-            raise ValueError(f"it is nested more than {_MOST_DEPTH} levels deep")
+def leaves(value: Any) -> Iterator[Any]:
+    """Numbers, texts and the like in nested lists and objects, which may be so many levels deep."""
+    level = [value]
+    for _ in range(_MOST_DEPTH):
+        yield from (x for x in level if not isinstance(x, (dict, list)))
         inner = (x.values() if isinstance(x, dict) else x for x in level if isinstance(x, (dict, list)))
         level = [x for values in inner for x in values]
+    if level:
+        raise ValueError(f"it is nested more than {_MOST_DEPTH} levels deep")
 
 
 def short(value: Any) -> str:

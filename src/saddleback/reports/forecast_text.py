@@ -10,8 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from saddleback.runs.numbers import confidence, duration, number, roughly, size
-from saddleback.runs.tables import add_row, empty_table
+from saddleback.runs.numbers import add_row, confidence, duration, empty_table, number, roughly, size
 from saddleback.sampling.memory import limit
 from saddleback.solving.forecast import AFFORDABLE, Forecast
 
@@ -67,21 +66,26 @@ def solve_command(target: str, settings: Sequence[str], found: Forecast) -> str:
 
 def forecast_json(found: Forecast, command: str) -> dict[str, Any]:
     """The forecast as one JSON-ready object."""
-    worst, slater = found.worst, found.slater
+    worst, slater, zeta = found.worst, found.slater, None
+    worst_case: dict[str, Any] = {"samples": None, "reason": found.why_no_worst}
+    adaptive: dict[str, Any] = {"samples": None, "reason": found.why_no_likely}
+    if slater is not None:
+        zeta = {name: getattr(slater, name) for name in ("estimate", "low", "high")}
+        zeta |= {"units": "utilities", "label": "measured"}
+    if worst is not None:
+        worst_case = {"samples": worst.samples, "bytes": found.worst_bytes, "stored_bytes": worst.bytes}
+        worst_case |= {name: getattr(worst, name) for name in ("seconds", "label", "resolution", "target_shift")}
+        worst_case |= {"solver": worst.solver._asdict(), "evaluation": worst.evaluation._asdict()}
+        worst_case["remarks"] = list(worst.remarks)
+    if found.likely is not None:
+        seconds = found.likely * found.seconds_per_call
+        adaptive = {"samples": found.likely, "bytes": found.likely_bytes, "seconds": seconds, "label": "heuristic"}
     return {
         "epsilon": found.epsilon,
         "delta": found.delta,
         "feasibility": found.feasibility,
         "coreset": found.coreset,
-        "zeta": None
-        if slater is None
-        else {
-            "estimate": slater.estimate,
-            "low": slater.low,
-            "high": slater.high,
-            "units": "utilities",
-            "label": "measured",
-        },
+        "zeta": zeta,
         "simulator": {"seconds_per_call": found.seconds_per_call},
         "pilot": {
             "samples": found.pilot_samples,
@@ -89,28 +93,8 @@ def forecast_json(found: Forecast, command: str) -> dict[str, Any]:
             "status": found.solution.status.value,
             "message": found.solution.message,
         },
-        "worst_case": {"samples": None, "reason": found.why_no_worst}
-        if worst is None
-        else {
-            "samples": worst.samples,
-            "bytes": found.worst_bytes,
-            "stored_bytes": worst.bytes,
-            "seconds": worst.seconds,
-            "label": worst.label,
-            "solver": worst.solver._asdict(),
-            "evaluation": worst.evaluation._asdict(),
-            "resolution": worst.resolution,
-            "target_shift": worst.target_shift,
-            "remarks": list(worst.remarks),
-        },
-        "adaptive": {"samples": None, "reason": found.why_no_likely}
-        if found.likely is None
-        else {
-            "samples": found.likely,
-            "bytes": found.likely_bytes,
-            "seconds": found.likely * found.seconds_per_call,
-            "label": "heuristic",
-        },
+        "worst_case": worst_case,
+        "adaptive": adaptive,
         "recommended": found.recommended,
         "recommended_bytes": found.recommended_bytes,
         "command": command if found.recommended == "adaptive" else None,

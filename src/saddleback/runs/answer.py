@@ -7,14 +7,14 @@ never a number beside a failure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypedDict
 
 import numpy as np
 
 from saddleback.certificates.certificate import Certificate
 from saddleback.errors import Remark
+from saddleback.files.json_file import Plain, Record, Whole, to_plain
 from saddleback.method.framework import Outcome
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy, TabularPolicy
@@ -22,12 +22,31 @@ from saddleback.problem.spaces import Array
 from saddleback.runs.verdict import Status, Verdict
 from saddleback.runs.words import sentence
 
-Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | None"
-"""What JSON can hold."""
+
+class Choices(TypedDict, total=False):
+    """What was chosen and what came of it; a dual may add numbers of its own."""
+
+    mode: str
+    solver: str
+    evaluator: str
+    design: str
+    dual: str
+    feasibility: str
+    seed: Whole
+    delta: float
+    coreset: int
+    rank: int
+    condition: float
+    batches: int
+    iterations: int
+    solver_calls: int
+    error: float | None
+    target: list[float]
+    epsilon: float
+    rounds: list[int]
 
 
-@dataclass(frozen=True)
-class ConstraintReport:
+class ConstraintReport(Record, frozen=True):
     """One constraint of the answer, in the user's units; ``slack`` is positive when the constraint holds."""
 
     name: str
@@ -39,13 +58,37 @@ class ConstraintReport:
     high: float | None = None
 
 
-@dataclass(frozen=True)
-class MemberReport:
+class MemberReport(Record, frozen=True):
     """One member of the mixture: its weight and what it does on its own."""
 
     weight: float
     value: float
     constraints: tuple[float, ...]
+
+
+class StationaryReport(Record, frozen=True):
+    """What one stationary policy in the mixture's place does, and how it was made."""
+
+    value: float
+    constraints: tuple[float, ...]
+    label: str
+
+
+class AnswerRecord(Record, frozen=True, forbid_unknown_fields=False):
+    """``solution.json``: an answer as it is kept. Others may add fields for people to read."""
+
+    status: str
+    message: str
+    value: float | None
+    constraints: tuple[ConstraintReport, ...]
+    multipliers: tuple[float, ...]
+    samples: Whole
+    policy: tuple[MemberReport, ...]
+    remarks: tuple[str, ...]
+    settings: Choices
+    gap: float | None = None
+    max_slack: float | None = None
+    stationary: StationaryReport | None = None
 
 
 @dataclass(frozen=True)
@@ -94,7 +137,7 @@ class Answer:
     trace: Trace | None = None
     stationary: Stationary | None = None
     remarks: tuple[Remark, ...] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Choices = field(default_factory=Choices)
     certificate: Certificate | None = None
 
     @property
@@ -109,29 +152,25 @@ class Answer:
 
     def to_json(self) -> dict[str, Plain]:
         """One JSON-ready object; the keys are the command line's contract."""
-        out: dict[str, Plain] = {
+        out: dict[str, object] = {
             "status": self.status.value,
             "reason": self.verdict.reason.value,
             "message": self.message,
             "value": self.value,
-            "constraints": [{k: v for k, v in vars(c).items() if v is not None} for c in self.constraints],
-            "multipliers": list(self.multipliers),
+            "constraints": self.constraints,
+            "multipliers": self.multipliers,
             "samples": self.samples,
-            "policy": [
-                {"weight": m.weight, "value": m.value, "constraints": list(m.constraints)} for m in self.members
-            ],
+            "policy": self.members,
             "remarks": [remark.text for remark in self.remarks],
-            "settings": dict(self.settings),
+            "settings": self.settings,
             "certificate": None if self.certificate is None else self.certificate.to_json(),
         }
-        if self.gap is not None:
-            out["gap"] = self.gap
-        if self.max_slack is not None:
-            out["max_slack"] = self.max_slack
+        out |= {name: x for name, x in (("gap", self.gap), ("max_slack", self.max_slack)) if x is not None}
         if self.stationary is not None:
             value, *constraints = map(float, self.stationary.values)
-            out["stationary"] = {"value": value, "constraints": list(constraints), "label": self.stationary.label}
-        return out
+            out["stationary"] = StationaryReport(value, tuple(constraints), self.stationary.label)
+        plain: dict[str, Plain] = to_plain(out)
+        return plain
 
 
 def constraint_reports(

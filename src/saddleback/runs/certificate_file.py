@@ -6,161 +6,117 @@ computed again: the discount, and the maps from the user's units to utilities.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from saddleback.errors import InputError
-from saddleback.files.json_file import Maybe, check_shape, short
+from msgspec import UNSET, Meta, UnsetType
+
+from saddleback.certificates.certificate import Certificate, Evidence, Leverage, LinearValues, StartValues, Verdict
+from saddleback.certificates.linearity.findings import Finding
+from saddleback.files.json_file import Limits, Record, Share, Whole, check, in_order, to_plain
 from saddleback.problem.cmdp import CMDP
-
-SCHEMA = "saddleback-certificate/1"
-
-_PROBLEM = {
-    "name": "text",
-    "gamma": "number",
-    "horizon": "number",
-    "states": Maybe("whole"),
-    "actions": "whole",
-    "reward": {"base": "number", "scale": "number"},
-    "constraints": [
-        {
-            "name": "text",
-            "sense": "text",
-            "threshold": "number",
-            "base": "number",
-            "scale": "number",
-            "unit_threshold": "number",
-        }
-    ],
-}
-_ROLLOUTS = {
-    "number": "whole",
-    "steps": "whole",
-    "method": "text",
-    "delta_of_each": "number",
-    "mean": ["number"],
-    "variance": ["number"],
-    "low": ["number"],
-    "high": ["number"],
-    "tail": [["number"]],
-    "by_member": ["whole"],
-}
-_BOUND = {
-    "kind": "text",
-    "sigma": ["number"],
-    "value": "number",
-    "estimate": "number",
-    "delta": "number",
-    "samples": "whole",
-    "thresholds?": ["number"],
-}
-_TEST = {
-    "name": "text",
-    "passed": "flag",
-    "statistic": "number",
-    "limit": "number",
-    "meaning": "text",
-    "state": "anything",
-    "action": Maybe("whole"),
-    "z": Maybe("number"),
-    "rigorous": "flag",
-}
-SHAPE: dict[str, Any] = {
-    "schema": "text",
-    "confidence": "number",
-    "value": Maybe("limits"),
-    "constraints": ["limits"],
-    "upper_bound": Maybe("number"),
-    "gap": Maybe("number"),
-    "feasible": "text",
-    "allowance": ["number"],
-    "slack_bound?": "number",
-    "infeasible?": "text",
-    "assumes": "object",
-    "samples": "whole",
-    "seed": "whole",
-    "by_start": [
-        {"state": "anything", "weight": "number", "rollouts": "whole", "value": "limits", "constraints": ["limits"]}
-    ],
-    "linear": Maybe({"value": "limits", "constraints": ["limits"], "assumes": "text"}),
-    "leverage?": Maybe({"candidates": "number", "seen": "number", "state": "anything", "action": "whole"}),
-    "linearity": Maybe(
-        {
-            "assumed": "flag",
-            "passed": "flag",
-            "failures": ["text"],
-            "samples": "whole",
-            "delta": "number",
-            "tests": [_TEST],
-        }
-    ),
-    "evidence": {"rollouts?": _ROLLOUTS, "bound?": _BOUND},
-    "remarks": ["text"],
-    "problem": _PROBLEM,
-}
-"""The fields of the file and their kinds."""
+from saddleback.problem.signals import Sense
 
 
-def problem_fields(problem: CMDP) -> dict[str, Any]:
+class SignalRecord(Record, frozen=True):
+    """How a signal becomes a utility: a total is scale · utility + base · horizon."""
+
+    base: float
+    scale: float
+
+
+class ConstraintRecord(Record, frozen=True):
+    """A constraint in the user's units, with its threshold in utilities too."""
+
+    name: str
+    sense: Sense
+    threshold: float
+    base: float
+    scale: float
+    unit_threshold: float
+
+
+class ProblemRecord(Record, frozen=True):
     """What a certificate must say of its problem to be checked without it."""
-    base, scale, thresholds = problem.base.tolist(), problem.scale.tolist(), problem.user_thresholds().tolist()
-    return {
-        "name": problem.name,
-        "gamma": float(problem.gamma),
-        "horizon": problem.horizon,
-        "states": problem.num_states,
-        "actions": problem.num_actions,
-        "reward": {"base": base[0], "scale": scale[0]},
-        "constraints": [
-            {
-                "name": c.name,
-                "sense": c.sense,
-                "threshold": thresholds[i],
-                "base": base[1 + i],
-                "scale": scale[1 + i],
-                "unit_threshold": float(problem.thresholds[i]),
-            }
-            for i, c in enumerate(problem.constraints)
-        ],
-    }
+
+    name: str
+    gamma: Annotated[float, Meta(ge=0, lt=1)]
+    horizon: float
+    states: Whole | None
+    actions: Whole
+    reward: SignalRecord
+    constraints: list[ConstraintRecord]
+
+    def __post_init__(self) -> None:
+        check(all([self.reward.scale, *(c.scale for c in self.constraints)]), "every scale must not be zero")
+
+    @staticmethod
+    def of(problem: CMDP) -> ProblemRecord:
+        """From the problem itself."""
+        base, scale, units = problem.base.tolist(), problem.scale.tolist(), problem.thresholds.tolist()
+        rows = zip(problem.constraints, problem.user_thresholds().tolist(), base[1:], scale[1:], units, strict=True)
+        return ProblemRecord(
+            problem.name,
+            float(problem.gamma),
+            problem.horizon,
+            problem.num_states,
+            problem.num_actions,
+            SignalRecord(base[0], scale[0]),
+            [ConstraintRecord(c.name, c.sense, *numbers) for c, *numbers in rows],
+        )
 
 
-def check_certificate(data: Any, where: str, remedy: str) -> None:
-    """Raise an :class:`InputError` unless ``data`` is a certificate of this version, with lists of the right lengths."""
-    if isinstance(data, dict) and data.get("schema") != SCHEMA:
-        raise InputError(f"{where}.schema", f"must be {SCHEMA!r}", short(data.get("schema")), remedy)
-    check_shape(data, SHAPE, where, remedy)
-    problem, m = data["problem"], len(data["problem"]["constraints"])
+class LinearityRecord(Record, frozen=True):
+    """What the tests of linearity found."""
 
-    def require(right: bool, name: str, rule: str, value: Any) -> None:
-        if not right:
-            raise InputError(f"{where}.{name}", rule, short(value), remedy)
+    assumed: bool
+    passed: bool
+    failures: list[str]
+    samples: Whole
+    delta: float
+    tests: list[Finding]
 
-    require(0 < data["confidence"] < 1, "confidence", "must lie in (0, 1)", data["confidence"])
-    require(
-        data["feasible"] in ("certified", "refuted", "undecided"), "feasible", "must be a verdict", data["feasible"]
-    )
-    require(0 <= problem["gamma"] < 1, "problem.gamma", "must lie in [0, 1)", problem["gamma"])
-    for i, c in enumerate(problem["constraints"]):
-        require(c["sense"] in (">=", "<="), f"problem.constraints[{i}].sense", "must be >= or <=", c["sense"])
-    for i, c in enumerate([problem["reward"], *problem["constraints"]]):
-        name = "problem.reward.scale" if i == 0 else f"problem.constraints[{i - 1}].scale"
-        require(c["scale"] != 0, name, "must not be zero", 0)
-    for name in ("constraints", "allowance"):
-        rows = len(data[name])
-        require(rows == (0 if data["value"] is None else m), name, f"must have {m} entries", rows)
-    rollouts, bound = data["evidence"].get("rollouts"), data["evidence"].get("bound")
-    require(
-        (rollouts is None) == (data["value"] is None), "evidence.rollouts", "must be there where a value is", rollouts
-    )
-    for name in ("mean", "variance", "low", "high") if rollouts else ():
-        rows = len(rollouts[name])
-        require(rows == 1 + m, f"evidence.rollouts.{name}", f"must have {1 + m} entries", rows)
-    if rollouts:
-        lengths = [len(row) for row in rollouts["tail"]]
-        require(lengths == [1 + m] * 2, "evidence.rollouts.tail", f"must have 2 rows of {1 + m}", lengths)
-        level = rollouts["delta_of_each"]
-        require(0 < level < 1, "evidence.rollouts.delta_of_each", "must lie in (0, 1)", level)
-    if bound:
-        sigma = bound["sigma"]
-        simplex = len(sigma) == 1 + m and min(sigma) >= 0 and abs(sum(sigma) - 1) <= 1e-9
-        require(simplex, "evidence.bound.sigma", f"must be {1 + m} probabilities", sigma)
+
+class CertificateRecord(Record, frozen=True, omit_defaults=False):
+    """A certificate, with lists of the right lengths for its problem."""
+
+    schema: Literal["saddleback-certificate/1"]
+    confidence: Share
+    value: Limits | None
+    constraints: list[Limits]
+    upper_bound: float | None
+    gap: float | None
+    feasible: Verdict
+    allowance: list[float]
+    assumes: dict[str, str]
+    samples: Whole
+    seed: Whole
+    by_start: list[StartValues]
+    linearity: LinearityRecord | None
+    linear: LinearValues | None
+    evidence: Evidence
+    remarks: list[str]
+    problem: ProblemRecord
+    leverage: Leverage | None = None
+    slack_bound: float | UnsetType = UNSET
+    infeasible: Literal["proved", "not proved"] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        in_order(self.value, *self.constraints)
+        m, rollouts, bound = len(self.problem.constraints), self.evidence.rollouts, self.evidence.bound
+        rows = 0 if self.value is None else m
+        check(len(self.constraints) == rows, f"constraints must have {rows} entries")
+        check(len(self.allowance) == rows, f"allowance must have {rows} entries")
+        check((rollouts is None) == (self.value is None), "evidence.rollouts must be there where a value is")
+        if rollouts is not None:
+            for name in ("mean", "variance", "low", "high"):
+                check(len(getattr(rollouts, name)) == 1 + m, f"evidence.rollouts.{name} must have {1 + m} entries")
+            check([len(x) for x in rollouts.tail] == [1 + m] * 2, f"evidence.rollouts.tail must have 2 rows of {1 + m}")
+        if bound is not None:
+            sigma = bound.sigma
+            simplex = len(sigma) == 1 + m and min(sigma) >= 0 and abs(sum(sigma) - 1) <= 1e-9
+            check(simplex, f"evidence.bound.sigma must be {1 + m} probabilities")
+
+
+def certificate_fields(certificate: Certificate, problem: CMDP) -> dict[str, Any]:
+    """What the file holds, in its order."""
+    return {**certificate.to_json(), "problem": to_plain(ProblemRecord.of(problem))}

@@ -18,51 +18,88 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import secrets
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple, TypeVar, cast, get_args
 
 import numpy as np
 import scipy
+from msgspec import Meta
 
 from saddleback._version import __version__
 from saddleback.errors import InputError, StorageError
 from saddleback.files.disk import sync_folder, written_whole
-from saddleback.files.json_file import Maybe, check_shape, read_json, sha256_of, short, write_json
+from saddleback.files.json_file import Option, Record, Whole, check, read_record, sha256_of, write_json
 from saddleback.files.npz import BUDGET, ArraySpec, read_arrays, write_arrays
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy
 from saddleback.problem.policy_file import load_mixture, save_policy, with_features
 from saddleback.problem.spaces import Array, Features
-from saddleback.runs.answer import Answer
-from saddleback.runs.certificate_file import check_certificate, problem_fields
-from saddleback.runs.drawings_file import MOST_BYTES, REPORT_FILES, check_report_file
+from saddleback.runs.answer import Answer, AnswerRecord
+from saddleback.runs.certificate_file import CertificateRecord, certificate_fields
+from saddleback.runs.drawings_file import MOST_BYTES, NOTHING_DRAWN, DesignRecord, Drawings, DualRecord, FrontierRecord
 from saddleback.runs.work_folder import SAMPLES, TRACE
 
-FORMAT = "saddleback-run/1"
-MANIFEST, SOLUTION, CERTIFICATE = "run.json", "solution.json", "certificate.json"
+T = TypeVar("T")
+MANIFEST: Final = "run.json"
+SOLUTION: Final = "solution.json"
+CERTIFICATE: Final = "certificate.json"
+POLICY: Final = "policy.npz"
+ROLLOUTS: Final = "rollouts.npz"
+TABLE: Final = "problem.npz"
 _MOST_UTILITY = 1e100  # of a rollout: far beyond any horizon, and its square is a number
-POLICY, ROLLOUTS, TABLE = "policy.npz", "rollouts.npz", "problem.npz"
 
-_OPTIONAL = (CERTIFICATE, POLICY, ROLLOUTS, TABLE, TRACE, *REPORT_FILES)
 _MOST_MANIFEST, _MOST_JSON = 1 << 20, 1 << 26  # bytes
 _AGAIN = "run `saddleback solve ... --out` again"
-_SHAPE = {
-    "format": "text",
-    "status": "text",
-    "target": {"name": "text", "settings": ["text"]},
-    "request": "object",
-    "seed": "whole",
-    "versions": "object",
-    "files": "object",
-}
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-_FILE = {"bytes": "whole", "sha256": "text"}
-_ANSWER = {"status": "text", "multipliers": ["number"], "settings": "object", "value": Maybe("number")}
+
+FileName = Literal[
+    "solution.json",
+    "certificate.json",
+    "policy.npz",
+    "rollouts.npz",
+    "problem.npz",
+    "trace.jsonl",
+    "frontier.json",
+    "dual.json",
+    "design.json",
+]
+
+
+class FileRecord(Record, frozen=True):
+    """Size and hash of a file of the run."""
+
+    bytes: Whole
+    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$", max_length=64)]
+
+
+Files = dict[FileName, FileRecord]
+
+
+class TargetRecord(Record, frozen=True):
+    """The problem by name, with its settings."""
+
+    name: str
+    settings: list[str]
+
+
+class ManifestRecord(Record, frozen=True):
+    """``run.json``."""
+
+    format: Literal["saddleback-run/1"]
+    status: str
+    target: TargetRecord
+    request: dict[str, Option]
+    seed: Whole
+    versions: dict[str, str]
+    files: Files
+
+    def __post_init__(self) -> None:
+        check(SOLUTION in self.files, f"files must name {SOLUTION}")
+
+
 _ARRAYS = {
     "values": ArraySpec("real", (2,)),
     "low": ArraySpec("real", (1,)),
@@ -94,22 +131,21 @@ class Origin:
 class Run:
     """A loaded run; ``table`` is the copy of the problem's table, None where the problem is built by name.
 
-    ``drawings`` holds what is there of frontier, dual and design, by the name of the file, and ``files`` the SHA-256 of every
-    file of the run.
+    ``drawings`` holds what is there of frontier, dual and design, and ``files`` the SHA-256 of every file of the run.
     """
 
     path: Path
     target: str
     settings: list[str]
     table: Path | None
-    request: dict[str, Any]
+    request: dict[str, Option]
     seed: int
-    versions: dict[str, Any]
-    solution: dict[str, Any]
-    certificate: dict[str, Any] | None
+    versions: dict[str, str]
+    solution: AnswerRecord
+    certificate: CertificateRecord | None
     mixture: MixturePolicy | None
     rollouts: RolloutValues | None
-    drawings: dict[str, Any] = field(default_factory=dict)
+    drawings: Drawings = NOTHING_DRAWN
     files: dict[str, str] = field(default_factory=dict)
 
 
@@ -133,16 +169,16 @@ def save_run(
     path: Path,
     solution: Answer,
     origin: Origin,
-    request: Mapping[str, Any],
+    request: Mapping[str, Option],
     seed: int,
     *,
     force: bool = False,
-    drawings: Mapping[str, Any] | None = None,
+    drawings: Drawings = NOTHING_DRAWN,
     trace: Path | None = None,
 ) -> None:
     """Write the run to ``path``, which must not exist unless it is empty, or a run and ``force`` is given.
 
-    ``drawings`` are the contents of the files that only a report reads, by name.
+    ``drawings`` are the files that only a report reads.
     """
     path = check_place(path, solution.problem, force=force)
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
@@ -151,7 +187,7 @@ def save_run(
         if trace is not None:
             with written_whole(partial / TRACE) as copy:
                 copy.write(trace.read_bytes())
-        for name, data in (drawings or {}).items():
+        for name, data in drawings.files().items():
             write_json(partial / name, data)
         _fill(partial, solution, origin, request, seed)
         _put_in_place(partial, path)
@@ -167,74 +203,53 @@ def load_run(path: str | os.PathLike[str]) -> Run:
     if not os.path.isdir(path):  # which is False for names that the system does not take, where pathlib raises
         found = "a file" if os.path.isfile(path) else "no such folder"
         raise InputError("RUN", "must be a folder that `solve --out` wrote", f"{path} ({found})", "check the path")
-    manifest = read_json(path / MANIFEST, _MOST_MANIFEST, _AGAIN)
-    _check_manifest(manifest, path)
-    listed = manifest["files"]
-    for name, entry in listed.items():
+    manifest = read_record(path / MANIFEST, ManifestRecord, _MOST_MANIFEST, _AGAIN)
+    for name, entry in manifest.files.items():
         _check_file(path / name, entry)
-    solution = read_json(path / SOLUTION, _MOST_JSON, _AGAIN)
-    # Only these fields are used again; the rest of the answer is for people.
-    used = {k: solution.get(k) for k in _ANSWER} if isinstance(solution, dict) else solution
-    check_shape(used, _ANSWER, str(path / SOLUTION), _AGAIN)
-    certificate = read_json(path / CERTIFICATE, _MOST_JSON, _AGAIN) if CERTIFICATE in listed else None
-    if certificate is not None:
-        check_certificate(certificate, str(path / CERTIFICATE), _AGAIN)
+
+    def there(name: FileName, kind: type[T], most: int = MOST_BYTES) -> T | None:
+        return read_record(path / name, kind, most, _AGAIN) if name in manifest.files else None
+
+    certificate = there(CERTIFICATE, CertificateRecord, _MOST_JSON)
+    frontier, dual = there("frontier.json", FrontierRecord), there("dual.json", DualRecord)
     return Run(
         path,
-        manifest["target"]["name"],
-        manifest["target"]["settings"],
-        path / TABLE if TABLE in listed else None,
-        manifest["request"],
-        manifest["seed"],
-        manifest["versions"],
-        solution,
+        manifest.target.name,
+        manifest.target.settings,
+        path / TABLE if TABLE in manifest.files else None,
+        manifest.request,
+        manifest.seed,
+        manifest.versions,
+        read_record(path / SOLUTION, AnswerRecord, _MOST_JSON, _AGAIN),
         certificate,
-        load_mixture(path / POLICY) if POLICY in listed else None,
-        _load_rollouts(path / ROLLOUTS, certificate) if ROLLOUTS in listed else None,
-        {name: _load_drawing(path / name) for name in REPORT_FILES if name in listed},
-        {name: entry["sha256"] for name, entry in listed.items()},
+        load_mixture(path / POLICY) if POLICY in manifest.files else None,
+        _load_rollouts(path / ROLLOUTS, certificate) if ROLLOUTS in manifest.files else None,
+        Drawings(frontier, dual, there("design.json", DesignRecord)),
+        {name: entry.sha256 for name, entry in manifest.files.items()},
     )
 
 
-def _load_drawing(path: Path) -> Any:
-    data = read_json(path, MOST_BYTES, _AGAIN)
-    check_report_file(path.name, data, str(path), _AGAIN)
-    return data
-
-
-def _fill(folder: Path, solution: Answer, origin: Origin, request: Mapping[str, Any], seed: int) -> None:
+def _fill(folder: Path, solution: Answer, origin: Origin, request: Mapping[str, Option], seed: int) -> None:
     """All files of the run, the manifest last."""
-    answer = {k: v for k, v in solution.to_json().items() if k != "certificate"}
-    write_json(folder / SOLUTION, answer)
+    write_json(folder / SOLUTION, {k: v for k, v in solution.to_json().items() if k != "certificate"})
     if solution.mixture is not None:
         save_policy(solution.mixture, solution.problem, folder / POLICY)
-    if solution.certificate is not None:
-        proof = {**solution.certificate.to_json(), "problem": problem_fields(solution.problem)}
-        write_json(folder / CERTIFICATE, proof)
-        values = solution.certificate.rollout_values
-        if values is not None:
-            limits = {k: np.array(proof["evidence"]["rollouts"][k]) for k in ("low", "high", "tail")}
-            write_arrays(folder / ROLLOUTS, {"values": values, **limits})
+    if (proof := solution.certificate) is not None:
+        write_json(folder / CERTIFICATE, certificate_fields(proof, solution.problem))
+        if proof.rollout_values is not None and (told := proof.evidence.rollouts) is not None:
+            limits = {"low": np.array(told.low), "high": np.array(told.high), "tail": np.array(told.tail)}
+            write_arrays(folder / ROLLOUTS, {"values": proof.rollout_values, **limits})
     if origin.table is not None:
         with open(origin.table, "rb") as source, written_whole(folder / TABLE) as copy:
             shutil.copyfileobj(source, copy)
         if sha256_of(folder / TABLE) != origin.sha256:
             raise StorageError(f"`{origin.table}` was changed while the run was going on; run it again.")
-    files = {p.name: {"bytes": p.stat().st_size, "sha256": sha256_of(p)} for p in sorted(folder.iterdir())}
-    manifest = {
-        "format": FORMAT,
-        "status": solution.status.value,
-        "target": {"name": origin.target, "settings": list(origin.settings)},
-        "request": dict(request),
-        "seed": seed,
-        "versions": {
-            "saddleback": __version__,
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "scipy": scipy.__version__,
-        },
-        "files": files,
-    }
+    files = {p.name: FileRecord(p.stat().st_size, sha256_of(p)) for p in sorted(folder.iterdir())}
+    versions = {"saddleback": __version__, "python": platform.python_version()}
+    versions |= {"numpy": np.__version__, "scipy": scipy.__version__}
+    target = TargetRecord(origin.target, list(origin.settings))
+    status, asked = solution.status.value, dict(request)
+    manifest = ManifestRecord("saddleback-run/1", status, target, asked, seed, versions, cast(Files, files))
     write_json(folder / MANIFEST, manifest)
 
 
@@ -265,7 +280,7 @@ def _check_replaceable(path: Path, force: bool) -> None:
         raise StorageError(f"`{path}` could not be looked into: {error}; choose another place.") from error
     if not found:
         return
-    strange = sorted(found - {MANIFEST, SOLUTION, SAMPLES, *_OPTIONAL})
+    strange = sorted(found - {MANIFEST, SAMPLES, *get_args(FileName)})
     if MANIFEST not in found or strange:
         held = f"{path}, which holds {strange[0] if strange else 'other files'}"
         raise InputError("--out", "must be a new folder, or a run to replace", held, "choose another name")
@@ -274,40 +289,25 @@ def _check_replaceable(path: Path, force: bool) -> None:
         raise InputError("--out", "must be a new folder", f"{path}, which holds a run", remedy)
 
 
-def _check_manifest(manifest: Any, path: Path) -> None:
-    where = str(path / MANIFEST)
-    if isinstance(manifest, dict) and manifest.get("format") != FORMAT:
-        raise InputError(f"{where}.format", f"must be {FORMAT!r}", short(manifest.get("format")), _AGAIN)
-    check_shape(manifest, _SHAPE, where, _AGAIN)
-    for name, entry in manifest["files"].items():
-        if name not in (SOLUTION, *_OPTIONAL):
-            raise InputError(f"{where}.files", "must name files of a run", short(name), _AGAIN)
-        check_shape(entry, _FILE, f"{where}.files[{name}]", _AGAIN)
-        if not _SHA256.fullmatch(entry["sha256"]):
-            raise InputError(f"{where}.files[{name}].sha256", "must be a SHA-256", short(entry["sha256"]), _AGAIN)
-    if SOLUTION not in manifest["files"]:
-        raise InputError(f"{where}.files", f"must name {SOLUTION}", "no such entry", _AGAIN)
-
-
-def _check_file(path: Path, entry: Mapping[str, Any]) -> None:
+def _check_file(path: Path, entry: FileRecord) -> None:
     if not path.is_file():
         raise InputError(str(path), "must be there, since run.json names it", "no such file", _AGAIN)
     size = path.stat().st_size
-    if size != entry["bytes"]:
-        raise InputError(str(path), f"must have the {entry['bytes']:,} bytes that run.json says", f"{size:,}", _AGAIN)
+    if size != entry.bytes:
+        raise InputError(str(path), f"must have the {entry.bytes:,} bytes that run.json says", f"{size:,}", _AGAIN)
     digest = sha256_of(path)
-    if digest != entry["sha256"]:
-        rule = f"must be unchanged, with the SHA-256 {entry['sha256'][:12]}… that run.json says"
+    if digest != entry.sha256:
+        rule = f"must be unchanged, with the SHA-256 {entry.sha256[:12]}… that run.json says"
         raise InputError(str(path), rule, f"{digest[:12]}…", _AGAIN)
 
 
-def _load_rollouts(path: Path, certificate: Mapping[str, Any] | None) -> RolloutValues:
+def _load_rollouts(path: Path, certificate: CertificateRecord | None) -> RolloutValues:
     arrays = read_arrays(path, _ARRAYS)
     columns = arrays["values"].shape[1]
     shapes = [arrays[k].shape for k in ("low", "high", "tail")]
     if shapes != [(columns,), (columns,), (2, columns)]:
         raise InputError(str(path), f"must have limits for its {columns} columns", shapes, _AGAIN)
-    if certificate is None or len(certificate["problem"]["constraints"]) + 1 != columns:
+    if certificate is None or len(certificate.problem.constraints) + 1 != columns:
         raise InputError(str(path), "must belong to the certificate", f"{columns} columns", _AGAIN)
     largest = max(float(np.abs(x).max(initial=0.0)) for x in arrays.values())
     if not len(arrays["values"]) or largest > _MOST_UTILITY:

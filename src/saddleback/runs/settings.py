@@ -11,21 +11,22 @@ import inspect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple, TypeAlias
+from numbers import Real
+from typing import Any, Literal, NamedTuple
 
 from saddleback.designs import BY_NAME as DESIGNS
 from saddleback.designs.design import Designer
-from saddleback.errors import InputError, require
+from saddleback.errors import InputError, one_of, require, whole_number
+from saddleback.files.json_file import Option, as_record
 from saddleback.method.duals import BY_NAME as DUALS
 from saddleback.method.evaluators import BY_NAME as EVALUATORS
 from saddleback.method.oracles import DualKind, Evaluator, InteractiveEvaluator, InteractiveSolver, Solver
 from saddleback.method.solvers import BY_NAME as SOLVERS
+from saddleback.runs.work_folder import SolveOptions
 
 Feasibility = Literal["relaxed", "strict"]
 Mode = Literal["default", "literal"]
 Allocation = Literal["equal", "design"]
-Option: TypeAlias = bool | int | float | str | None
 
 USUAL_SAMPLES = 1_000_000
 MOST_SAMPLES = 100_000_000
@@ -45,12 +46,9 @@ class Part(NamedTuple):
 
     def make(self, kind: str) -> Any:
         """What the name stands for, with its options: the part itself, or for duals the class that configures itself."""
-        by_name = _KINDS[kind]
-        if self.name not in by_name:
-            known = ", ".join(sorted(by_name))
-            raise InputError(kind, f"must be one of {known}", repr(self.name), "choose one of them")
+        _known(kind, self)
         try:
-            return by_name[self.name](**self.options)
+            return _KINDS[kind][self.name](**self.options)
         except TypeError as error:
             raise InputError(
                 f"{kind} options", f"must be options of {self.name}", dict(self.options), str(error)
@@ -89,12 +87,14 @@ class Method:
     target: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        _one_of("mode", self.mode, ("default", "literal"))
-        _one_of("allocation", self.allocation, (None, "equal", "design"))
-        _one_of("buffers", self.buffers, (1, 2))
-        _whole("certificate", self.certificate, 0, "0 means no certificate")
-        _whole("batch_size", self.batch_size, 1, "use 4")
-        _whole("resolution", self.resolution, 0, "0 means no grid")
+        one_of("mode", self.mode, ("default", "literal"))
+        if self.allocation is not None:
+            one_of("allocation", self.allocation, ("equal", "design"))
+        known = self.buffers in (1, 2) and not isinstance(self.buffers, bool)
+        require(known, "buffers", "must be 1 or 2", repr(self.buffers), "pick one of them")
+        _make_whole(self, "certificate", 0, "0 means no certificate")
+        _make_whole(self, "batch_size", 1, "use 4")
+        _make_whole(self, "resolution", 0, "0 means no grid")
         require(
             self.error is None or self.error >= 0, "error", "must not be negative", self.error, "give the oracles' f"
         )
@@ -156,48 +156,29 @@ class Settings:
     method: Method = field(default_factory=Method)
 
     def __post_init__(self) -> None:
-        for name in ("samples", "max_samples", "seed"):
-            object.__setattr__(self, name, _as_whole(name, getattr(self, name)))
-        _one_of("feasibility", self.feasibility, ("relaxed", "strict"))
+        one_of("feasibility", self.feasibility, ("relaxed", "strict"))
         require(isinstance(self.method, Method), "method", "must be a Method", repr(self.method), "use Method(...)")
-        require(
-            isinstance(self.delta, Real) and 1e-100 <= self.delta < 1,
-            "delta",
-            "must lie in [1e-100, 1)",
-            self.delta,
-            "0.05 means 95 % confidence",
-        )
-        _whole("seed", self.seed, 0, "use 0, 1, 2 …")
-        _whole("samples", self.samples, 1, "give a number of simulator calls")
+        sure = isinstance(self.delta, Real) and 1e-100 <= self.delta < 1
+        require(sure, "delta", "must lie in [1e-100, 1)", self.delta, "0.05 means 95 % confidence")
+        _make_whole(self, "seed", 0, "use 0, 1, 2 …")
+        _make_whole(self, "samples", 1, "give a number of simulator calls")
         if self.epsilon is None:
             require(self.max_samples is None, "max_samples", "must go with epsilon", self.max_samples, "use samples")
             return
         good = isinstance(self.epsilon, Real) and self.epsilon > 0 and math.isfinite(self.epsilon)
         require(good, "epsilon", "must be positive", self.epsilon, "give the accuracy wanted of the discounted total")
-        _whole("max_samples", self.max_samples, 2, "use 10000000")
+        _make_whole(self, "max_samples", 2, "use 10000000")
         self._check_accuracy_method()
 
     def _check_accuracy_method(self) -> None:
         """A solve to an accuracy takes its own decisions about the rest."""
         m = self.method
-        given = {
-            "samples": self.samples,
-            "certificate": m.certificate,
-            "error": m.error,
-            "target": m.target,
-            "batch_size": m.batch_size,
-            "resolution": m.resolution,
-        }
-        for name, value in given.items():
+        for name in ("samples", "certificate", "error", "target", "batch_size", "resolution"):
+            value = getattr(self if name == "samples" else m, name)
             require(value is None, name, "must not be given with epsilon", value, "leave one of the two out")
-        usual = m.mode == "default" and m.dual_part[0] == "column-generation" and m.buffers == 2
-        require(
-            usual,
-            "mode, dual, buffers",
-            "must be the usual ones with epsilon",
-            (m.mode, m.dual_part[0], m.buffers),
-            "give a number of samples instead",
-        )
+        found, rule = (m.mode, m.dual_part[0], m.buffers), "must be the usual ones with epsilon"
+        usual = found == ("default", "column-generation", 2)
+        require(usual, "mode, dual, buffers", rule, found, "give a number of samples instead")
 
     @property
     def confidence(self) -> float:
@@ -212,16 +193,12 @@ class Settings:
             return 0, proof
         total = USUAL_SAMPLES if total is None else total
         proof = total // 2 if proof is None else proof
-        require(
-            proof < total,
-            "certificate",
-            f"must be less than samples, {total}, which counts its calls too",
-            proof,
-            "raise samples, or leave the certificate out with certificate=0",
-        )
+        rule = f"must be less than samples, {total}, which counts its calls too"
+        remedy = "raise samples, or leave the certificate out with certificate=0"
+        require(proof < total, "certificate", rule, proof, remedy)
         return total - proof, proof
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, dict[str, Option]]:
         """What a run folder keeps: the parts by name, for `resume` to ask the very same again.
 
         A choice that it has no place for is refused, lest the run that is kept be another than the one that was asked for.
@@ -230,14 +207,9 @@ class Settings:
         lost = sorted(set(m.dual_part[2]) - {"iterations"})
         require(not lost, "dual options", "must be left out where the run is kept", lost, "solve without out=")
         require(m.target is None, "target", "must be left out where the run is kept", m.target, "solve without out=")
-        parts: dict[str, Any] = {
-            "feasibility": self.feasibility,
-            "mode": m.mode,
-            "delta": self.delta,
-            "seed": self.seed,
-        }
-        for kind in ("dual", "solver", "evaluator", "design"):
-            parts[kind] = _name_of(kind, getattr(m, kind))
+        first = {"feasibility": self.feasibility, "mode": m.mode, "delta": self.delta, "seed": self.seed}
+        parts: dict[str, Option] = dict(first)
+        parts |= {kind: _name_of(kind, getattr(m, kind)) for kind in ("dual", "solver", "evaluator", "design")}
         parts |= {"buffers": m.buffers, "allocation": m.allocation}
         if self.epsilon is None:
             parts |= {
@@ -252,33 +224,25 @@ class Settings:
         return {"budget": {"epsilon": self.epsilon, "max_samples": most}, "parts": parts}
 
     @classmethod
-    def of_record(cls, record: Mapping[str, Mapping[str, Any]]) -> Settings:
+    def of_record(cls, record: Mapping[str, Mapping[str, Option]]) -> Settings:
         """The settings that a run folder keeps, those of stored samples included; see :meth:`record`."""
-        budget, parts = record["budget"], record["parts"]
-        resolution = parts.get("resolution", -1)
-        dual: str | Part | None = parts["dual"]
-        descent = dual == "projected-descent" or (dual is None and parts["mode"] == "literal")
-        if descent:
-            dual = Part("projected-descent", {"iterations": parts.get("iterations", 1000)})
+        kept = as_record(record, SolveOptions, "options", "give finite numbers of ordinary size")
+        budget, parts = kept.budget, kept.parts
+        dual: str | Part | None = parts.dual
+        if dual == "projected-descent" or (dual is None and parts.mode == "literal"):
+            dual = Part("projected-descent", {"iterations": parts.iterations})
+        shared = {name: getattr(parts, name) for name in ("feasibility", "delta", "seed")}
+        same = ("mode", "solver", "evaluator", "design", "buffers", "batch_size", "allocation", "error")
         method = Method(
-            mode=parts["mode"],
-            solver=parts["solver"],
-            evaluator=parts["evaluator"],
-            design=parts["design"],
             dual=dual,
-            certificate=budget.get("certificate"),
-            buffers=parts["buffers"],
-            batch_size=parts.get("batch_size"),
-            resolution=None if resolution == -1 else resolution or 0,
-            allocation=parts["allocation"],
-            error=parts.get("error"),
+            certificate=budget.certificate,
+            resolution=None if parts.resolution == -1 else parts.resolution or 0,
+            **{name: getattr(parts, name) for name in same},
         )
-        shared = {"feasibility": parts["feasibility"], "delta": parts["delta"], "seed": parts["seed"], "method": method}
-        if "epsilon" in budget:
-            return cls(epsilon=budget["epsilon"], max_samples=budget["max_samples"], **shared)
-        if "samples" in budget:
-            return cls(samples=budget["samples"] + budget["certificate"], **shared)
-        return cls(samples=max(1, budget["certificate"]), **shared)
+        if budget.epsilon is not None:
+            return cls(epsilon=budget.epsilon, max_samples=budget.max_samples, method=method, **shared)
+        total = (budget.samples or 0) + (budget.certificate or 0)
+        return cls(samples=max(1, total), method=method, **shared)
 
     def with_target(self, target: Sequence[float]) -> Settings:
         """The same with b' fixed, for one more look at the samples that are there: an accuracy is no longer asked for."""
@@ -301,23 +265,8 @@ def _name_of(kind: str, given: Any) -> str | None:
     raise InputError(kind, "must be given by name where the run is kept", given, "leave out, or register the part")
 
 
-def _one_of(name: str, value: object, choices: Sequence[object]) -> None:
-    if value not in choices or isinstance(value, bool):
-        shown = " or ".join(str(c) for c in choices if c is not None)
-        raise InputError(name, f"must be {shown}", repr(value), "pick one of them")
-
-
-def _as_whole(name: str, value: Any) -> Any:
+def _make_whole(settings: Method | Settings, name: str, least: int, remedy: str) -> None:
     """1e6 is a whole number too."""
-    if isinstance(value, Real) and not isinstance(value, (bool, Integral)) and float(value).is_integer():
-        return int(float(value))
-    return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
-
-
-def _whole(name: str, value: object, least: int, remedy: str) -> None:
-    if value is None:
-        return
-    rule = "must not be negative" if least == 0 else f"must be at least {least}"
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise InputError(name, "must be a whole number", repr(value), remedy)
-    require(int(value) >= least, name, rule, value, remedy)
+    value = getattr(settings, name)
+    if value is not None:
+        object.__setattr__(settings, name, whole_number(name, value, least, remedy))

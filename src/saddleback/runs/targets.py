@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from saddleback.errors import InputError
-from saddleback.files.json_file import plain, sha256_of, short
+from saddleback.files.json_file import plain, sha256_of, short, to_plain
 from saddleback.instances import zoo
 from saddleback.instances.instance import Instance
 from saddleback.instances.table_file import load_table
@@ -89,7 +89,7 @@ def named_again(target: str, problem: str | os.PathLike[str] | None) -> str:
 
 def load_run_target(run: Run, problem_file: str | os.PathLike[str] | None = None) -> Instance:
     """The problem of a stored run, which must still be the one that was solved; a problem file must be named again."""
-    from saddleback.runs.certificate_file import problem_fields
+    from saddleback.runs.certificate_file import ProblemRecord
 
     target = named_again(run.target, problem_file)
     if target.endswith(".toml"):
@@ -107,8 +107,8 @@ def load_run_target(run: Run, problem_file: str | os.PathLike[str] | None = None
     else:
         instance = load_target(run.target, run.settings)
     problem = instance.problem
-    stored = {} if run.certificate is None else run.certificate["problem"]
-    for name, value in problem_fields(problem).items():
+    stored = {} if run.certificate is None else to_plain(run.certificate.problem)
+    for name, value in to_plain(ProblemRecord.of(problem)).items():
         if name in stored and not _same(stored[name], value):
             rule = f"must describe the problem as it was when the run was made ({name} {plain(str(stored[name]), 300)})"
             remedy = "solve it again, or use the version of saddleback that run.json names"

@@ -14,48 +14,70 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from saddleback.errors import InputError, StorageError
 from saddleback.files.disk import sync_folder
-from saddleback.files.json_file import Maybe, check_shape, read_json, short, write_json
+from saddleback.files.json_file import Int64, Record, Whole, as_record, read_record, write_json
 
-FORMAT = "saddleback-work/1"
 REQUEST, SAMPLES, TRACE = "request.json", "samples", "trace.jsonl"
 
-_SHAPE = {"format": "text", "verb": "text", "target": "text", "settings": ["text"], "options": "object"}
-_NAME = Maybe("text")
-_OPTIONS: dict[str, Any] = {
-    "sample": {"rounds": "integer", "seed": "whole"},
-    "solve": {
-        "budget": {
-            "samples?": "integer",
-            "certificate?": "integer",
-            "epsilon?": "number",
-            "max_samples?": "integer",
-            "from?": "text",
-            "from_sha256?": "text",
-        },
-        "parts": {
-            "feasibility": "text",
-            "mode": "text",
-            "delta": "number",
-            "seed": "whole",
-            "buffers": "integer",
-            "dual": _NAME,
-            "solver": _NAME,
-            "evaluator": _NAME,
-            "design": _NAME,
-            "allocation": _NAME,
-            "iterations?": "integer",
-            "error?": Maybe("number"),
-            "batch_size?": Maybe("integer"),
-            "resolution?": Maybe("integer"),
-        },
-    },
-}
-"""What each verb keeps of its options: a request may come from a stranger."""
 
+class SampleOptions(Record, frozen=True):
+    """What ``sample`` keeps of its options."""
+
+    rounds: Int64
+    seed: Whole
+
+
+class Budget(Record, frozen=True, rename={"stored": "from"}):
+    """A number of samples, an accuracy, or samples that are there already."""
+
+    samples: Int64 | None = None
+    certificate: Int64 | None = None
+    epsilon: float | None = None
+    max_samples: Int64 | None = None
+    stored: str | None = None
+    from_sha256: str | None = None
+
+
+class Parts(Record, frozen=True):
+    """All else that a solve's result depends on; the last four do not go with an accuracy."""
+
+    feasibility: str
+    mode: str
+    delta: float
+    seed: Whole
+    dual: str | None
+    solver: str | None
+    evaluator: str | None
+    design: str | None
+    buffers: Int64
+    allocation: str | None
+    iterations: Int64 = 1000
+    error: float | None = None
+    batch_size: Int64 | None = None
+    resolution: Int64 | None = -1
+
+
+class SolveOptions(Record, frozen=True):
+    """What ``solve`` keeps of its options."""
+
+    budget: Budget
+    parts: Parts
+
+
+class Request(Record, frozen=True):
+    """``request.json``: the verb with everything that the result depends on; it may come from a stranger."""
+
+    format: Literal["saddleback-work/1"]
+    verb: Literal["solve", "sample"]
+    target: str
+    settings: list[str]
+    options: dict[str, Any]
+
+
+_OPTIONS: dict[str, type[Record]] = {"solve": SolveOptions, "sample": SampleOptions}
 _MOST_BYTES = 1 << 20
 
 
@@ -64,24 +86,24 @@ def work_folder(place: Path) -> Path:
     return place.with_name(f"{place.name}.work")
 
 
-def begin_work(place: Path, verb: str, target: str, settings: list[str], options: Mapping[str, Any]) -> Path:
+def begin_work(
+    place: Path, verb: Literal["solve", "sample"], target: str, settings: list[str], options: Mapping[str, Any]
+) -> Path:
     """Make the work folder and write the request; the folder for the samples is returned.
 
     Work that is already under way with the same request is taken up; with another it is refused.
     """
     folder = work_folder(place)
-    check_shape(dict(options), _OPTIONS[verb], "options", "give finite numbers of ordinary size")
-    request = {"format": FORMAT, "verb": verb, "target": target, "settings": settings, "options": dict(options)}
+    as_record(options, _OPTIONS[verb], "options", "give finite numbers of ordinary size")
+    request = Request("saddleback-work/1", verb, target, settings, dict(options))
     if os.path.exists(folder) and not _is_empty(folder):  # False for a name too long, where pathlib raises
         found = load_work(place)
-        for name, value in request.items():
-            if found[name] != value:
-                raise InputError(
-                    "--out",
-                    f"must be a new folder, or one where the same is under way ({name}: {found[name]})",
-                    value,
-                    f"finish that one with `saddleback resume {place}`, or remove {folder}",
-                )
+        for name in request.__struct_fields__:
+            was, value = getattr(found, name), getattr(request, name)
+            if was != value:
+                rule = f"must be a new folder, or one where the same is under way ({name}: {was})"
+                remedy = f"finish that one with `saddleback resume {place}`, or remove {folder}"
+                raise InputError("--out", rule, value, remedy)
         return folder / SAMPLES
     try:
         os.makedirs(folder, exist_ok=True)
@@ -92,21 +114,15 @@ def begin_work(place: Path, verb: str, target: str, settings: list[str], options
     return folder / SAMPLES
 
 
-def load_work(place: Path) -> dict[str, Any]:
+def load_work(place: Path) -> Request:
     """The request of a run under way."""
     folder = work_folder(place)
     if not os.path.isdir(folder):
         raise InputError("RUN", "must be a run under way", f"{place}: there is no {folder.name}", "check the name")
-    remedy = "start it again in a new folder"
-    request = read_json(folder / REQUEST, _MOST_BYTES, remedy)
-    check_shape(request, _SHAPE, str(folder / REQUEST), remedy)
-    if request["format"] != FORMAT:
-        raise InputError(str(folder / REQUEST), f"must have the format {FORMAT!r}", short(request["format"]), remedy)
-    verb = request["verb"]
-    if verb not in _OPTIONS:
-        raise InputError(f"{folder / REQUEST}.verb", f"must be {' or '.join(_OPTIONS)}", short(verb), remedy)
-    check_shape(request["options"], _OPTIONS[verb], f"{folder / REQUEST}.options", remedy)
-    return dict(request)
+    path, remedy = folder / REQUEST, "start it again in a new folder"
+    request = read_record(path, Request, _MOST_BYTES, remedy)
+    as_record(request.options, _OPTIONS[request.verb], f"{path}.options", remedy)
+    return request
 
 
 def finish_work(place: Path) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from saddleback.method.slater import Verdict as Room
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy
 from saddleback.problem.spaces import Array
-from saddleback.runs.answer import Plain, Stationary, Trace, constraint_reports, member_reports
+from saddleback.runs.answer import Choices, Stationary, Trace, constraint_reports, member_reports
 from saddleback.runs.events import Callback, tell
 from saddleback.runs.settings import Settings
 from saddleback.runs.verdict import Reason, Status, Verdict
@@ -150,13 +151,16 @@ def _solved(
     verdict = verdict_on(parts.problem, slater, summary, outcome, limits, strict, parts.samples)
     promise = promise_of(context, dual, summary, outcome)
     prices = summary.multipliers
-    record = record_of(parts, settings) | {
-        "iterations": len(outcome.steps),
-        "solver_calls": outcome.num_solver_calls,
-        "error": dual.error if math.isfinite(dual.error) else None,
-        "target": dual.target.tolist(),
-        **summary.record,
-    }
+    record = record_of(parts, settings) | cast(
+        Choices,
+        {
+            "iterations": len(outcome.steps),
+            "solver_calls": outcome.num_solver_calls,
+            "error": dual.error if math.isfinite(dual.error) else None,
+            "target": dual.target.tolist(),
+            **summary.record,
+        },
+    )
     return Solution(
         dataclasses.replace(verdict, promised=promise is not None),
         problem,
@@ -176,11 +180,13 @@ def _solved(
     )
 
 
-def record_of(parts: Prepared, settings: Settings) -> dict[str, Plain]:
+def record_of(parts: Prepared, settings: Settings) -> Choices:
     """What belongs in the record of a run before its dual has begun."""
     return {
         "mode": settings.method.mode,
-        **parts.names,
+        "solver": parts.names["solver"],
+        "evaluator": parts.names["evaluator"],
+        "design": parts.names["design"],
         "dual": settings.method.dual_part[0],
         "feasibility": settings.feasibility,
         "seed": settings.seed,

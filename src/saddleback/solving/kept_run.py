@@ -26,17 +26,16 @@ from saddleback.errors import InputError, NumericalError
 from saddleback.files.json_file import sha256_of
 from saddleback.problem.cmdp import CMDP
 from saddleback.runs.drawings_file import (
-    DESIGN,
-    DUAL,
-    FRONTIER,
     MOST_COLUMNS,
-    design_fields,
-    frontier_fields,
-    trace_fields,
+    CurveRecord,
+    DesignRecord,
+    Drawings,
+    DualRecord,
+    FrontierRecord,
+    PointRecord,
 )
-from saddleback.runs.events import Callback
+from saddleback.runs.events import Callback, JSONLines
 from saddleback.runs.run_folder import MANIFEST, Origin, load_run, save_run
-from saddleback.runs.trace import JSONLines
 from saddleback.runs.work_folder import (
     REQUEST,
     TRACE,
@@ -134,39 +133,36 @@ def is_finished(place: Path) -> bool:
 def _answers(place: Path) -> bool:
     """Whether the run that is written is the answer to the request in the work folder."""
     request = load_work(place)
-    if request["verb"] != "solve":
+    if request.verb != "solve":
         return False
     try:
         run = load_run(place)
     except InputError:  # damaged: better solved again
         return False
-    target = Path(request["target"])
+    target = Path(request.target)
     table = run.table is None or (target.is_file() and sha256_of(target) == run.files[run.table.name])
-    asked = {**request["options"]["budget"], **request["options"]["parts"]}
-    same = (Path(run.target).name, run.settings, run.request) == (target.name, request["settings"], asked)
+    asked = {**request.options["budget"], **request.options["parts"]}
+    same = (Path(run.target).name, run.settings, run.request) == (target.name, request.settings, asked)
     return same and table and run.versions["saddleback"] == __version__
 
 
 # ---- drawings ----------------------------------------------------------------------------------------------------------
 
 
-def drawings_of(solution: Solution) -> dict[str, Any]:
-    """The files for a report, by name: those that there is something to say in."""
-    found: dict[str, Any] = {}
-    if solution.trace is not None and len(solution.trace.multipliers):
-        found[DUAL] = trace_fields(solution.trace)
-    parts = solution.prepared
+def drawings_of(solution: Solution) -> Drawings:
+    """The files for a report: those that there is something to say in."""
+    trace, parts = solution.trace, solution.prepared
+    dual = None if trace is None or not len(trace.multipliers) else DualRecord.of(trace.multipliers, trace.values)
     if not isinstance(parts, Prepared):
-        return found
-    found[DESIGN] = design_fields(parts.design)
+        return Drawings(dual=dual)
     try:
-        curves = _frontier(parts, 1 - float(solution.settings.get("delta", 0.05)))
+        curves = _frontier(parts, 1 - solution.settings.get("delta", 0.05))
     except (InputError, NumericalError):  # a picture less, never a run less
         curves = None
-    return found if curves is None else {**found, FRONTIER: curves}
+    return Drawings(curves, dual, DesignRecord.of(parts.design))
 
 
-def _frontier(parts: Prepared, confidence: float) -> dict[str, Any] | None:
+def _frontier(parts: Prepared, confidence: float) -> FrontierRecord | None:
     problem = parts.problem
     if parts.hints is not None or (problem.num_states or 0) * problem.num_actions > _MOST_PAIRS:
         return None  # the samples are elsewhere, or many
@@ -181,21 +177,23 @@ def _frontier(parts: Prepared, confidence: float) -> dict[str, Any] | None:
     if not curves or len(known) > MOST_COLUMNS:
         return None
     index = {policy.key(): i for i, (policy, _) in enumerate(known)}
-
-    def row(point: FrontierPoint) -> dict[str, Any]:
-        return {**point.to_json(), "members": [index[member.key()] for member in point.mixture.members]}
-
-    names = [problem.constraints[curve.constraint].name for curve, _ in curves]
-    rows: list[dict[str, Any]] = [
-        {"constraint": name, "points": [row(point) for point in points]}
-        for name, (_, points) in zip(names, curves, strict=True)
+    rows = [
+        CurveRecord(problem.constraints[curve.constraint].name, [_row(point, index) for point in points])
+        for curve, points in curves
     ]
-    used = {k for row in rows for point in row["points"] for k in point["members"]}
-    limits = []
+    used = {k for row in rows for point in row.points for k in point.members}
+    limits: list[tuple[list[float], list[float]] | None] = []
     for k, (policy, _) in enumerate(known):
         within = parts.interval(policy, confidence) if k in used else None
-        limits.append(None if within is None else [within.low.tolist(), within.high.tolist()])
-    return frontier_fields(confidence, [values.tolist() for _, values in known], limits, rows)
+        limits.append(None if within is None else (within.low.tolist(), within.high.tolist()))
+    columns = [values.tolist() for _, values in known]
+    return FrontierRecord("saddleback-frontier/1", confidence, columns, limits, rows)
+
+
+def _row(point: FrontierPoint, index: dict[bytes, int]) -> PointRecord:
+    members, weights = [index[member.key()] for member in point.mixture.members], point.mixture.weights.tolist()
+    constraints = list(point.constraints)
+    return PointRecord(point.threshold, point.value, constraints, point.multiplier, point.gap, members, weights)
 
 
 def _curve(parts: Prepared, constraint: int) -> tuple[Frontier, list[FrontierPoint]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -50,10 +50,10 @@ def recertify(
 
     ``samples`` is what pilot and certificate may take together; by default the certificate gets as many as the stored one.
     """
-    stored = run.certificate or {}
+    stored = run.certificate
     if samples is None:
-        samples = math.ceil((stored.get("samples") or _USUAL_SAMPLES) / (1 - _PILOT))
-    delta = delta if delta is not None else 1 - stored.get("confidence", 0.95)
+        samples = math.ceil(((stored and stored.samples) or _USUAL_SAMPLES) / (1 - _PILOT))
+    delta = delta if delta is not None else 1 - (0.95 if stored is None else stored.confidence)
     seed = seed if seed is not None else derived_seed(run.seed, _ROUND)
     Settings(delta=delta, seed=seed)  # which are checked there
     require(samples >= 4, "samples", "must be at least 4", samples, "a quarter is for the pilot")
@@ -61,16 +61,22 @@ def recertify(
         f"must not be one that the run used ({run.seed})",
         "take any other: a proof repeated on the same samples",
     )
-    require(seed not in (run.seed, stored.get("seed")), "seed", rule, seed, f"{remedy} proves nothing new")
+    require(
+        seed not in (run.seed, None if stored is None else stored.seed),
+        "seed",
+        rule,
+        seed,
+        f"{remedy} proves nothing new",
+    )
     sigma = prices_of(run, problem)
     if run.mixture is None and sigma is None:
         remedy = "use --recheck" if run.certificate is not None else "solve it with more samples"
         raise InputError("RUN", "must hold a policy, or prices that refute all of them", "neither", remedy)
-    settings = run.solution["settings"]
+    settings = run.solution.settings
     solver = settings.get("solver")
     if (
-        solver in SOLVERS and needs_of(SOLVERS[solver](), problem).every_pair
-    ):  # it solved a table, whatever features there are
+        solver is not None and solver in SOLVERS and needs_of(SOLVERS[solver](), problem).every_pair
+    ):  # it solved a table
         problem = dataclasses.replace(problem, features=None)
     name = settings.get("design")
     before = simulator.num_queries
@@ -82,16 +88,16 @@ def recertify(
     pilot = simulator.num_queries - before
     earlier = [b for b in (parts.solver_buffer, parts.evaluation_buffer) if b is not None]
     guide = Guide(parts.problem, parts.design, earlier, run.mixture, sigma)
-    allowance = stored["allowance"][0] / abs(float(problem.scale[1])) if stored.get("allowance") else 0.0
+    allowance = stored.allowance[0] / abs(float(problem.scale[1])) if stored is not None and stored.allowance else 0.0
     return Recertified(certify_guided(guide, simulator, Request(samples - pilot, seed, delta, allowance)), pilot)
 
 
 def prices_of(run: Run, problem: CMDP) -> Array | None:
     """σ: what the stored bound was proved for, or else the run's prices of its constraints."""
-    bound: dict[str, Any] = (run.certificate or {}).get("evidence", {}).get("bound", {})
-    if bound:
-        return np.array(bound["sigma"], dtype=np.float64)
-    prices = np.array(run.solution["multipliers"], dtype=np.float64)
+    bound = None if run.certificate is None else run.certificate.evidence.bound
+    if bound is not None:
+        return np.array(bound.sigma, dtype=np.float64)
+    prices = np.array(run.solution.multipliers, dtype=np.float64)
     if prices.shape != (problem.num_constraints,) or np.any(prices < 0):
         return None
     return simplex_point((prices * np.abs(problem.scale[1:]) / problem.reward_span).tolist())

@@ -176,18 +176,18 @@ def resume(
     if is_finished(place):
         return load_run(place)
     request = load_work(place)
-    if request["verb"] != "solve":
-        raise InputError("run", "must hold a solve", request["verb"], "go on with `saddleback resume`")
-    target = request["target"]
+    if request.verb != "solve":
+        raise InputError("run", "must hold a solve", request.verb, "go on with `saddleback resume`")
+    target = request.target
     if not target.startswith(PYTHON):
-        instance = load_target(named_again(target, None), request["settings"])
+        instance = load_target(named_again(target, None), request.settings)
         problem, simulator = instance.problem, instance.simulator
     elif problem is None or simulator is None:
         rule = "must be given: the run was made in Python"
         raise InputError("problem, simulator", rule, None, "pass the two that were given to solve")
-    kept = Place(place, target, Origin(target, tuple(request["settings"])), force=(place / MANIFEST).is_file())
+    kept = Place(place, target, Origin(target, tuple(request.settings)), force=(place / MANIFEST).is_file())
     model, drawing = as_simulator(problem, simulator), Drawing(workers, executor)
-    return _solve_at(kept, problem, model, request["options"], drawing, progress, callbacks)
+    return _solve_at(kept, problem, model, request.options, drawing, progress, callbacks)
 
 
 def _solve_at(

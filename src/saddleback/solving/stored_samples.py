@@ -14,9 +14,10 @@ import numpy as np
 from saddleback.designs.design import Design
 from saddleback.errors import InputError, require
 from saddleback.files.disk import disk_faults_named, sync_folder
+from saddleback.files.json_file import to_plain
 from saddleback.problem.actions import serving_pairs
 from saddleback.problem.cmdp import CMDP
-from saddleback.runs.certificate_file import problem_fields
+from saddleback.runs.certificate_file import ProblemRecord
 from saddleback.runs.settings import Method, Settings
 from saddleback.runs.work_folder import SAMPLES, abandon_work, begin_work, finish_work, work_folder
 from saddleback.sampling.blocks import Block, BlockSource
@@ -159,7 +160,7 @@ def samples_for(
         require(found == begun, str(budget["from"]), rule, found[:12], "solve from the new ones with another --out")
         budget = {**budget, "from_sha256": found}
         asked = {name: value for name, value in budget.items() if name != "from"}  # the folder may be moved
-        text = json.dumps([asked, parts, problem_fields(problem)], sort_keys=True)
+        text = json.dumps([asked, parts, to_plain(ProblemRecord.of(problem))], sort_keys=True)
         seed = derived_seed(parts["seed"], int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]))
         yield store, {"budget": budget, "parts": parts}, seed
 

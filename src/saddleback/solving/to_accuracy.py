@@ -23,6 +23,7 @@ from saddleback.certificates.guide import hidden_by_starts
 from saddleback.errors import InputError, require
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.rounding import rounded
+from saddleback.runs.answer import Choices
 from saddleback.runs.events import Callback, tell
 from saddleback.runs.settings import MOST_SAMPLES, Settings
 from saddleback.runs.verdict import Reason, Status, Verdict
@@ -72,7 +73,7 @@ def solve_to_accuracy(
 
     def ended(found: Solution) -> Solution:
         """The solution of the whole run: all calls count, and all certificates hold together."""
-        record = {**found.settings, "epsilon": epsilon, "delta": delta, "rounds": [r.size for r in rounds]}
+        record: Choices = {**found.settings, "epsilon": epsilon, "delta": delta, "rounds": [r.size for r in rounds]}
         proof = found.certificate and dataclasses.replace(found.certificate, confidence=1 - delta)
         return dataclasses.replace(found, samples=spent(), settings=record, certificate=proof)
 

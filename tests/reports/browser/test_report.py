@@ -11,6 +11,7 @@ import pytest
 
 from report_runs import HOSTILE, Reported
 from reports.browser.browsing import DESKTOP, SHOWN, SLIDE, TELEPHONE, TYPE, Browser
+from saddleback.files.json_file import to_plain
 from saddleback.method.master_lp import solve_master
 from saddleback.solving.frontier import Frontier
 
@@ -27,7 +28,8 @@ def curve_of(case: Reported, constraint: int = 0) -> Frontier:
 
 
 def stops(case: Reported, k: int = 0) -> list[dict[str, Any]]:
-    return list(case.run.drawings["frontier.json"]["curves"][k]["points"])
+    assert case.run.drawings.frontier is not None
+    return [to_plain(point) for point in case.run.drawings.frontier.curves[k].points]
 
 
 def close(a: float, b: float) -> bool:
@@ -59,25 +61,25 @@ def test_the_band_is_the_members_limits_and_the_ceiling_is_the_certificate(
     browser.open(wireless.page)
     problem, proof, parts = wireless.problem, wireless.run.certificate, wireless.solution.prepared
     assert proof is not None
-    curve, bound = curve_of(wireless), proof["evidence"]["bound"]
+    curve, bound = curve_of(wireless), proof.evidence.bound
     for i in (0, 20, 50):
         point = curve.at(stops(wireless)[i]["threshold"])
         limits = [parts.interval(member, 0.95) for member in point.mixture.members]
         w = point.mixture.weights
         ends = [problem.values_of(w @ np.array([getattr(x, e) for x in limits]))[0] for e in ("low", "high")]
         b = problem.unit_values_of(np.array([0.0, point.threshold]))[1]
-        unit = min(problem.horizon, (bound["value"] - bound["sigma"][1] * b) / bound["sigma"][0])
+        unit = min(problem.horizon, (bound.value - bound.sigma[1] * b) / bound.sigma[0])
         browser.run(SLIDE, 0, i)
         shown = browser.run(SHOWN, 0)
         assert all(map(close, shown["range"], ends))
         assert close(shown["ceiling"], problem.values_of(np.array([unit, 0.0]))[0])
     browser.run(SLIDE, 0, [p["threshold"] for p in stops(wireless)].index(problem.user_thresholds()[0]))
-    assert close(browser.run(SHOWN, 0)["ceiling"], proof["upper_bound"])
+    assert close(browser.run(SHOWN, 0)["ceiling"], proof.upper_bound)
 
 
 def test_any_threshold_may_be_typed(browser: Browser, wireless: Reported) -> None:
     browser.open(wireless.page)
-    problem, columns = wireless.problem, np.array(wireless.run.drawings["frontier.json"]["columns"])
+    problem, columns = wireless.problem, np.array(wireless.run.drawings.frontier.columns)
     first, last = stops(wireless)[0]["threshold"], stops(wireless)[-1]["threshold"]
     for share in (0.013, 0.2718, 0.5772, 0.9):
         threshold = float(f"{first + share * (last - first):.9g}")

@@ -15,8 +15,7 @@ import pytest
 from places import DOCS
 from saddleback import cli, zoo
 from saddleback.errors import InputError, StorageError
-from saddleback.reports.listeners import BY_NAME, JSONLines, MLflow, TensorBoard, make
-from saddleback.reports.listeners.tensorboard import scalars
+from saddleback.reports.listeners import BY_NAME, JSONLines, MLflow, TensorBoard, make, scalars
 from saddleback.runs.run_folder import load_run
 from saddleback.solving.progress import LogLines
 from saddleback.solving.solution import Solution

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+
+from saddleback.files.json_file import Record, Whole, to_plain
 
 PlainState = int | float | list[float]
 """A state as JSON has it."""
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(Record, frozen=True, omit_defaults=False):
     """One test: it fails where ``statistic`` exceeds ``limit``. ``state``, ``action``: the worst pair, if there is one."""
 
     name: str
@@ -21,7 +22,7 @@ class Finding:
     limit: float
     meaning: str
     state: PlainState | None = None
-    action: int | None = None
+    action: Whole | None = None
     z: float | None = None
     rigorous: bool = True
 
@@ -62,7 +63,7 @@ class LinearityReport:
             "failures": [f.name for f in self.failures],
             "samples": self.samples,
             "delta": self.delta,
-            "tests": [asdict(f) for f in self.findings],
+            "tests": [to_plain(f) for f in self.findings],
         }
 
 

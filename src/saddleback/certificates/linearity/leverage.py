@@ -8,8 +8,6 @@ policies, which rests on the pool, should not be trusted for the states where it
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from saddleback.certificates.certificate import Leverage
@@ -66,7 +64,7 @@ class LeverageMeter:
         seen = leverages(self._features.at(states, actions), self._design.whitening)
         i = int(np.argmax(seen))
         if seen[i] > self.found.seen:
-            self.found = replace(self.found, seen=float(seen[i]), state=plain_state(states[i]), action=int(actions[i]))
+            self.found = Leverage(self.found.candidates, float(seen[i]), plain_state(states[i]), int(actions[i]))
 
 
 def meter_for(features: Features | None, design: Design) -> LeverageMeter | None:

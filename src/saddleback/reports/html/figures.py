@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
+from saddleback.certificates.certificate import StartValues
 from saddleback.method.master_lp import solve_master
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Array
 from saddleback.reports.html.markup import Markup, join
 from saddleback.reports.html.svg import WIDTH, Scale, axes, circle, figure, line, path, rectangle, scale, text, ticks
 from saddleback.reports.html.view import Row, View
+from saddleback.runs.drawings_file import DesignRecord, DualRecord
 from saddleback.runs.numbers import between, number, percent
 
 _ROW = 90
@@ -22,7 +23,7 @@ _MOST_GAPS = 80
 
 def intervals(view: View) -> Markup:
     """Reward and constraints, each on its own scale: limits as a bar, the estimate as a dot, the threshold as a line."""
-    bound = None if view.proof is None else view.proof["upper_bound"]
+    bound = None if view.proof is None else view.proof.upper_bound
     rows = [r for r in (view.reward, *view.constraints) if r.limits is not None or r.estimate is not None]
     shapes, said = [], []
     for k, row in enumerate(rows):
@@ -67,53 +68,52 @@ def _interval(row: Row, bound: float | None, top: float, beyond: str) -> Markup:
     return join(*shapes, text(WIDTH - 8, top + 14, row.verdict, "name", "end"))
 
 
-def by_start(view: View, rows: list[dict[str, Any]]) -> Markup:
+def by_start(view: View, rows: list[StartValues]) -> Markup:
     """The reward from each start state, with limits."""
     shown = rows[:12]
-    x = scale([e for r in shown for e in r["value"]], 8, WIDTH - 8, 0.08)
+    x = scale([e for r in shown for e in r.value], 8, WIDTH - 8, 0.08)
     shapes, said = [], []
     for k, row in enumerate(shown):
-        y, (low, high) = 30 + 38 * k, row["value"]
-        name = view.state_name(row["state"])
+        y, (low, high) = 30 + 38 * k, row.value
+        name = view.state_name(row.state)
         shapes.append(text(8, y - 12, name if len(name) <= 48 else name[:46] + "…"))
         shapes.append(line(x.start, y, x.end, y, "grid"))
-        shapes.append(rectangle(x(low), y - 5, x(high) - x(low), 10, "bar proved", between(row["value"])))
-        said.append(f"{name}: {between(row['value'])}")
+        shapes.append(rectangle(x(low), y - 5, x(high) - x(low), 10, "bar proved", between(row.value)))
+        said.append(f"{name}: {between(row.value)}")
     bottom = 30 + 38 * len(shown)
     marks = _across(x, bottom - 18, "reward from this start")
     return figure(bottom + 24, "Reward by start state", "; ".join(said) + ".", marks, *shapes)
 
 
-def multipliers(view: View, trace: dict[str, Any]) -> Markup:
+def multipliers(view: View, trace: DualRecord) -> Markup:
     """λ by iteration, one line a constraint; where the reward had no part in the question λ has no value."""
-    steps = trace["iterations"]
-    finite = [v for row in trace["multipliers"] for v in row if v is not None] or [0.0]
+    steps = trace.iterations
+    finite = [v for row in trace.multipliers for v in row if v is not None] or [0.0]
     x, y = scale([*steps, steps[0] + 1], 52, WIDTH - 12, 0.03), scale([0.0, *finite], 210, 24, 0.05)
     y = y._replace(low=0.0) if min(finite) >= 0 else y
     shapes = [axes(x, y, "iteration", "price λ (reward per unit of threshold)", whole=True)]
     for i, row in enumerate(view.constraints):
-        points = [(x(k), y(v[i])) for k, v in zip(steps, trace["multipliers"], strict=True) if v[i] is not None]
+        prices = zip(steps, (step[i] for step in trace.multipliers), strict=True)
+        points = [(x(k), y(price)) for k, price in prices if price is not None]
         shapes.append(path(points, f"curve series-{i % 4}"))
         if len(points) <= 60:
             shapes += [circle(px, py, 3, f"dot series-{i % 4}") for px, py in points]
         if len(view.constraints) > 1 and points:
             shapes.append(text(points[-1][0], points[-1][1] - 7, row.name[:20], "name", "end"))
     last = ", ".join(f"{row.name} {number(row.price)}" for row in view.constraints)
-    missing = any(v is None for row in trace["multipliers"] for v in row)
+    missing = any(v is None for row in trace.multipliers for v in row)
     caption = "A missing dot: the constraint alone was asked about, without the reward." if missing else None
-    return figure(
-        250, "Price by iteration", f"{trace['total']} iterations, ending at {last}.", *shapes, caption=caption
-    )
+    return figure(250, "Price by iteration", f"{trace.total} iterations, ending at {last}.", *shapes, caption=caption)
 
 
-def gaps(problem: CMDP, trace: dict[str, Any]) -> tuple[list[int], list[float]]:
+def gaps(problem: CMDP, trace: DualRecord) -> tuple[list[int], list[float]]:
     """How far the best mixture so far was from the least bound so far, in the user's reward, at some iterations.
 
     L(π_k, λ_k) = V_r + λᵀ(V_c − b) bounds what any policy reaches, up to the solver's error; the mixture comes from the
     policies of the first k iterations.
     """
-    values = problem.unit_values_of(np.array(trace["values"]))
-    prices = np.array([[np.inf if v is None else v for v in row] for row in trace["multipliers"]])
+    values = problem.unit_values_of(np.array(trace.values))
+    prices = np.array([[np.inf if v is None else v for v in row] for row in trace.multipliers])
     prices = prices * np.abs(problem.scale[1:]) / problem.reward_span
     b = problem.thresholds
     bounds = np.full(len(values), np.inf)
@@ -124,19 +124,19 @@ def gaps(problem: CMDP, trace: dict[str, Any]) -> tuple[list[int], list[float]]:
     for k in np.unique(np.linspace(0, len(values) - 1, min(len(values), _MOST_GAPS)).round().astype(int)):
         master = solve_master(_distinct(values[: k + 1]), b)
         if master is not None and np.isfinite(least[k]):
-            steps.append(int(trace["iterations"][k]))
+            steps.append(int(trace.iterations[k]))
             found.append(max(0.0, float(least[k] - master.value)) * problem.reward_span)
     return steps, found
 
 
-def gap_figure(problem: CMDP, trace: dict[str, Any]) -> Markup | None:
+def gap_figure(problem: CMDP, trace: DualRecord) -> Markup | None:
     """The gap by iteration, on a logarithmic scale."""
     steps, found = gaps(problem, trace)
     shown = [(k, g) for k, g in zip(steps, found, strict=True) if g > 0]
     if len(shown) < 2:
         return None
     logs = [math.log10(g) for _, g in shown]
-    x = scale([0, trace["iterations"][-1], trace["iterations"][0] + 1], 60, WIDTH - 12, 0.03)
+    x = scale([0, trace.iterations[-1], trace.iterations[0] + 1], 60, WIDTH - 12, 0.03)
     y = Scale(math.floor(min(logs)), max(math.ceil(max(logs)), math.floor(min(logs)) + 1), 210, 24)
     marks = []
     every = max(1, round((y.high - y.low) / 5))
@@ -162,24 +162,24 @@ def _distinct(columns: Array) -> Array:
     return np.unique(columns, axis=0)
 
 
-def design(view: View, data: dict[str, Any]) -> Markup:
+def design(view: View, data: DesignRecord) -> Markup:
     """Weights as bars, leverages as dots, heaviest pairs first."""
-    weights, leverages = data["weights"][:_MOST_BARS], data["leverages"][:_MOST_BARS]
+    weights, leverages = data.weights[:_MOST_BARS], data.leverages[:_MOST_BARS]
     n = len(weights)
     x = Scale(-0.5, n - 0.5, 52, WIDTH - 44)
     y = Scale(0.0, 1.5 * max(weights), 210, 24)  # the bars stay below the dots of a good design
-    z = scale([0.0, data["leverage_bound"], *leverages], 210, 24, 0.08)._replace(low=0.0)
+    z = scale([0.0, data.leverage_bound, *leverages], 210, 24, 0.08)._replace(low=0.0)
     width = (x.end - x.start) / n
     shapes = [axes(x._replace(low=0.5, high=n + 0.5), y, "sampled pair, heaviest first", "weight (bars)", whole=True)]
     for k, (w, g) in enumerate(zip(weights, leverages, strict=True)):
-        name = f"{view.state_name(data['states'][k])}, {view.action_name(data['actions'][k])}"
+        name = f"{view.state_name(data.states[k])}, {view.action_name(data.actions[k])}"
         title = f"{name}: weight {percent(w)}, leverage {number(g)}"
         shapes.append(rectangle(x(k) - 0.4 * width, y(w), 0.8 * width, 210 - y(w), "bar weight", title))
         shapes.append(circle(x(k), z(g), 3.2, "dot leverage", title))
-    at = z(data["leverage_bound"])
+    at = z(data.leverage_bound)
     shapes.append(line(x.start, at, x.end, at, "ceiling"))
-    shapes.append(text(x.end + 4, at + 4, number(data["leverage_bound"])))
+    shapes.append(text(x.end + 4, at + 4, number(data.leverage_bound)))
     shapes.append(text(x.end + 40, y.end - 8, "leverage (dots)", "name", "end"))
-    said = f"{data['size']} pairs; the largest leverage of any pair is {number(data['leverage_bound'])}."
+    said = f"{data.size} pairs; the largest leverage of any pair is {number(data.leverage_bound)}."
     caption = "Dashed: the largest leverage of any pair, the factor by which noise can grow; no design does better than the rank."
     return figure(250, "Sampled pairs and their leverages", said, *shapes, caption=caption)

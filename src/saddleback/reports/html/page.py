@@ -20,19 +20,13 @@ from saddleback.problem.cmdp import CMDP
 from saddleback.reports.html import sections
 from saddleback.reports.html.markup import Content, Markup, data_block, tag
 from saddleback.reports.html.policy_figure import policy
-from saddleback.reports.html.reproduce import reproduce
 from saddleback.reports.html.tradeoff_figure import tradeoff
 from saddleback.reports.html.view import View, answer_sentence, view_of
-from saddleback.runs.drawings_file import DESIGN, DUAL, FRONTIER
 from saddleback.runs.numbers import between, number
 from saddleback.runs.run_folder import Run, load_run
 from saddleback.runs.targets import load_run_target
 
-_STATUS = {
-    "solved": "good",
-    "infeasible": "bad",
-}
-
+_STATUS = {"solved": "good", "infeasible": "bad"}
 
 MOST_BYTES = 3_000_000
 """What a page may take."""
@@ -89,7 +83,7 @@ def page_of(run: Run, problem: CMDP) -> str:
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("meta", name="generator", content=f"saddleback {__version__}"),
-        tag("title", f"{problem.name}: {run.solution['status']}"),
+        tag("title", f"{problem.name}: {run.solution.status}"),
         Markup(f"<style>{style}</style>"),
     )
     block = data_block("numbers", data) if data is not None else None
@@ -108,21 +102,20 @@ def _digest(text: str) -> str:
 def _sections(view: View) -> tuple[list[Markup], dict[str, Any] | None]:
     drawings, data = view.run.drawings, None
     body = [_section("proved", "What is proved" if view.proof is not None else "What is known", sections.proof(view))]
-    if FRONTIER in drawings:
-        content, data = tradeoff(view)
+    if drawings.frontier is not None:
+        content, data = tradeoff(view, drawings.frontier)
         lead = "Move the slider: every number comes from the samples of this run; nothing is drawn again."
-        body.append(
-            _section("frontier", "What if the threshold were different?", tag("p", lead, class_="note"), content)
-        )
+        note = tag("p", lead, class_="note")
+        body.append(_section("frontier", "What if the threshold were different?", note, content))
     if view.run.mixture is not None:
         body.append(_section("policy", "The policy", sections.members(view), policy(view)))
     body.append(_section("starts", "By start state", sections.starts(view)))
-    if DUAL in drawings:
-        body.append(_section("trace", "How the price was found", sections.trace(view, drawings[DUAL])))
-    if DESIGN in drawings:
-        body.append(_section("design", "Where the samples were taken", sections.design(view, drawings[DESIGN])))
+    if drawings.dual is not None:
+        body.append(_section("trace", "How the price was found", sections.trace(view, drawings.dual)))
+    if drawings.design is not None:
+        body.append(_section("design", "Where the samples were taken", sections.design(view, drawings.design)))
     body.append(_section("diagnostics", "Diagnostics", sections.diagnostics(view)))
-    body.append(_section("reproduce", "How to reproduce it", reproduce(view)))
+    body.append(_section("reproduce", "How to reproduce it", sections.reproduce(view)))
     return body, data
 
 
@@ -131,48 +124,32 @@ def _section(identity: str, title: str, *children: Content) -> Markup:
 
 
 def _header(view: View) -> Markup:
-    status = view.answer["status"]
+    status = view.answer.status
     first, *rest = answer_sentence(view)
     answer = tag("p", tag("strong", first), " ", " ".join(rest), class_="answer")
-    return tag(
-        "header",
-        tag(
-            "p",
-            "saddleback report ",
-            tag("span", status, class_=f"status {_STATUS.get(status, 'open')}"),
-            class_="eyebrow",
-        ),
-        tag("h1", view.problem.name),
-        answer,
-        _keys(view),
-    )
+    word = tag("span", status, class_=f"status {_STATUS.get(status, 'open')}")
+    above = tag("p", "saddleback report ", word, class_="eyebrow")
+    return tag("header", above, tag("h1", view.problem.name), answer, _keys(view))
 
 
 def _keys(view: View) -> Markup:
     """The numbers to take away."""
     cards = []
     if view.reward.estimate is not None:
-        cards.append(
-            (view.problem.objective, number(view.reward.estimate), _within(view.reward.limits, view.reward.worth))
-        )
-        for row in view.constraints[:4]:
-            cards.append((f"{row.name} {row.wanted}", number(row.estimate), _within(row.limits, row.worth)))
+        for row in (view.reward, *view.constraints[:4]):
+            within = "" if row.limits is None else f"{row.worth} {between(row.limits)}"
+            cards.append((f"{row.name} {row.wanted}".strip(), number(row.estimate), within))
             if row.price is not None and len(view.constraints) == 1:
                 cards.append(
                     (f"price of {row.name}", number(row.price), f"{view.problem.objective} per unit of threshold")
                 )
     proof = view.proof
-    spent = "" if proof is None else f"{proof['samples']:,} of them for the proof"
-    cards.append(("simulator calls", f"{view.answer['samples']:,}", spent))
+    spent = "" if proof is None else f"{proof.samples:,} of them for the proof"
+    cards.append(("simulator calls", f"{view.answer.samples:,}", spent))
     cells = (tag("div", tag("dt", name), tag("dd", value, tag("small", note))) for name, value, note in cards)
     return tag("dl", *cells, class_="keys")
 
 
-def _within(limits: tuple[float, float] | None, worth: str) -> str:
-    return "" if limits is None else f"{worth} {between(limits)}"
-
-
 def _footer() -> Markup:
-    return tag(
-        "footer", tag("p", f"Made by saddleback {__version__}. This page is one file and asks nothing of the network.")
-    )
+    words = f"Made by saddleback {__version__}. This page is one file and asks nothing of the network."
+    return tag("footer", tag("p", words))

@@ -1,18 +1,31 @@
-"""The sections of a report: each is a few sentences, a figure and a table, from the facts of a :class:`View`."""
+"""The sections of a report: each is a few sentences, a figure and a table, from the facts of a :class:`View`.
+
+The last says how to repeat the run: the command, the versions, the seeds, and the hashes of what it drew and wrote.
+"""
 
 from __future__ import annotations
 
+import itertools
+import os
+import shlex
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from saddleback.files.json_file import plain, read_json, sha256_of
 from saddleback.reports.html import figures
 from saddleback.reports.html.markup import Content, Markup, details, join, table, tag
 from saddleback.reports.html.view import View
-from saddleback.runs.numbers import at_most, between, number, percent
-from saddleback.runs.tables import sentence
+from saddleback.runs.certificate_file import CertificateRecord, LinearityRecord
+from saddleback.runs.drawings_file import DesignRecord, DualRecord
+from saddleback.runs.numbers import at_most, between, number, percent, sentence
+from saddleback.runs.settings import Settings
+from saddleback.runs.work_folder import SAMPLES
 
 _MOST_PAIRS_SHOWN = 40
+_MOST_HEADER = 1 << 16
+_MOST_FOLDERS = 20
 
 
 def proof(view: View) -> Markup:
@@ -26,11 +39,11 @@ def proof(view: View) -> Markup:
         parts.append(figures.intervals(view))
         rows: list[list[Content]] = []
         for row in (view.reward, *view.constraints):
-            verdict = row.verdict or _plain_verdict(row.worth)
+            verdict = row.verdict or ("estimated" if row.worth == "none" else row.worth)
             rows.append([row.name, row.wanted or problem.wanted, number(row.estimate), between(row.limits), verdict])
-        if proof is not None and proof["upper_bound"] is not None:
-            rows.append(["best policy there is", "", "", at_most(proof["upper_bound"], problem.minimise), "proved"])
-            rows.append(["what this one loses to it", "", "", at_most(proof["gap"]), "proved"])
+        if proof is not None and proof.upper_bound is not None:
+            rows.append(["best policy there is", "", "", at_most(proof.upper_bound, problem.minimise), "proved"])
+            rows.append(["what this one loses to it", "", "", at_most(proof.gap), "proved"])
         heads = ["quantity", "wanted", "estimate", "limits", "verdict"]
         parts.append(table(heads, rows, f"Limits, with {percent(view.confidence)} confidence", words=(0, 4)))
     if proof is None:
@@ -40,140 +53,94 @@ def proof(view: View) -> Markup:
     return join(*parts, tag("p", units, class_="note"))
 
 
-def _plain_verdict(worth: str) -> str:
-    return {"proved": "proved", "likely": "likely"}.get(worth, "estimated")
-
-
-def _worth(view: View, proof: dict[str, Any]) -> str:
-    spent = f"The proof took {proof['samples']:,} simulator calls, drawn after the policy was fixed."
-    if not proof["samples"]:
+def _worth(view: View, proof: CertificateRecord) -> str:
+    spent = f"The proof took {proof.samples:,} simulator calls, drawn after the policy was fixed."
+    if not proof.samples:
         spent = "The proof needed no simulator call."
-    assumed = list(dict.fromkeys(str(x) for x in proof["assumes"].values()))
+    assumed = list(dict.fromkeys(str(x) for x in proof.assumes.values()))
     verdict = {
         "certified": "The constraints are proved to hold. ",
         "refuted": "This policy is proved to miss a constraint. ",
         "undecided": "Whether the constraints hold is open: their limits lie on both sides. ",
-    }[proof["feasible"]]
-    if proof["value"] is None:
-        verdict = "No policy can meet the constraints: that is proved. " if proof.get("infeasible") == "proved" else ""
+    }[proof.feasible]
+    if proof.value is None:
+        verdict = "No policy can meet the constraints: that is proved. " if proof.infeasible == "proved" else ""
     return verdict + spent + (f" It assumes {'; '.join(assumed)}." if assumed else "")
 
 
 def members(view: View) -> Markup:
     """The members of the mixture, and who misses a constraint when played alone."""
-    members = sorted(view.answer["policy"], key=lambda m: -m["weight"])
+    members = sorted(view.answer.policy, key=lambda m: -m.weight)
     rows: list[list[Content]] = []
     missing = 0.0
     for n, member in enumerate(members[:12]):
         cells: list[Content] = []
         broken = False
-        for value, row in zip(member["constraints"], view.constraints, strict=True):
+        for value, row in zip(member.constraints, view.constraints, strict=True):
             holds = row.holds(value)
             broken |= not holds
             cells.append(number(value) if holds else join(number(value), tag("span", " misses", class_="misses")))
-        missing += member["weight"] if broken else 0.0
-        rows.append([str(n + 1), percent(member["weight"]), number(member["value"]), *cells])
-    heads = [
-        "member",
-        "share of episodes",
-        view.problem.objective,
-        *(f"{row.name} {row.wanted}" for row in view.constraints),
-    ]
-    many = len(members) > 1
-    lead = (
-        "One policy, played all the time."
-        if not many
-        else (
-            f"A mixture of {len(members)} policies: one is drawn when an episode starts and played to its end. "
-            "The constraints hold on average over them"
-        )
-    )
+        missing += member.weight if broken else 0.0
+        rows.append([str(n + 1), percent(member.weight), number(member.value), *cells])
+    many, lead = len(members) > 1, "One policy, played all the time."
     if many:
-        lead += (
-            "; every member also keeps them by itself."
-            if not missing
-            else (
-                f", not one by one: members with {percent(missing)} of the weight miss a constraint when played alone."
-            )
-        )
+        lead = f"A mixture of {len(members)} policies: one is drawn when an episode starts and played to its end. "
+        alone = f", not one by one: members with {percent(missing)} of the weight miss a constraint when played alone."
+        lead += f"The constraints hold on average over them{alone if missing else '; every member also keeps them by itself.'}"
+    heads = view.heads("member", "share of episodes")
     parts: list[Content] = [tag("p", lead), table(heads, rows, "The members and how each does on its own")]
-    one = view.answer.get("stationary")
+    one = view.answer.stationary
     if one is not None and many:
-        values = ", ".join(
-            f"{row.name} {number(v)}" for row, v in zip(view.constraints, one["constraints"], strict=False)
-        )
-        parts.append(
-            tag(
-                "p",
-                f"As one stationary policy: reward {number(one['value'])}, {values} ({one['label']}).",
-                class_="note",
-            )
-        )
+        values = ", ".join(f"{row.name} {number(v)}" for row, v in zip(view.constraints, one.constraints, strict=False))
+        words = f"As one stationary policy: reward {number(one.value)}, {values} ({one.label})."
+        parts.append(tag("p", words, class_="note"))
     return join(*parts)
 
 
 def starts(view: View) -> Markup:
     """Limits of the values from single start states."""
-    rows = [] if view.proof is None else view.proof["by_start"]
+    rows = [] if view.proof is None else view.proof.by_start
     starts = np.asarray(view.problem.start.states)
     if len(starts) == 1:
         name = view.state_name(starts.tolist()[0])
         return tag("p", f"Every episode starts in the same state, {name}: the limits above are those from there.")
     if not rows:
         return tag("p", "There are no limits by start state: no start state had enough rollouts of its own.")
-    heads = [
-        "start state",
-        "probability",
-        "rollouts",
-        view.problem.objective,
-        *(f"{r.name} {r.wanted}" for r in view.constraints),
-    ]
-    cells: list[list[Content]] = [
-        [
-            view.state_name(row["state"]),
-            percent(row["weight"]),
-            f"{row['rollouts']:,}",
-            *map(between, (row["value"], *row["constraints"])),
-        ]
-        for row in rows[:40]
-    ]
+    cells: list[list[Content]] = []
+    for row in rows[:40]:
+        limits = map(between, (row.value, *row.constraints))
+        cells.append([view.state_name(row.state), percent(row.weight), f"{row.rollouts:,}", *limits])
     lead = f"Proved limits from each start state, which hold together with {percent(view.confidence)} confidence."
-    whole = table(heads, cells, "Limits by start state")
-    return join(
-        tag("p", lead), figures.by_start(view, rows), whole if len(cells) <= 8 else details("As a table", whole)
-    )
+    whole = table(view.heads("start state", "probability", "rollouts"), cells, "Limits by start state")
+    shown = whole if len(cells) <= 8 else details("As a table", whole)
+    return join(tag("p", lead), figures.by_start(view, rows), shown)
 
 
-def trace(view: View, trace: dict[str, Any]) -> Markup:
+def trace(view: View, trace: DualRecord) -> Markup:
     """How the dual moved, and what it left open."""
-    gap = view.answer.get("gap")
+    gap = view.answer.gap
     lead = (
-        f"{trace['total']:,} iterations. Each asks for the best policy at a price λ on the constraint, and moves the price by what "
+        f"{trace.total:,} iterations. Each asks for the best policy at a price λ on the constraint, and moves the price by what "
         "that policy does."
     )
     if gap is not None:
         lead += f" In the end the dual left {number(gap)} of the reward open."
-    if len(trace["values"][0]) != 1 + view.problem.num_constraints:
+    if len(trace.values[0]) != 1 + view.problem.num_constraints:
         return tag("p", lead)
     pair = tag("div", figures.multipliers(view, trace), figures.gap_figure(view.problem, trace), class_="pair")
     return join(tag("p", lead), pair)
 
 
-def design(view: View, data: dict[str, Any]) -> Markup:
+def design(view: View, data: DesignRecord) -> Markup:
     """Which pairs were sampled, how often, and how much each of them matters."""
-    equal = max(data["weights"]) - min(data["weights"]) <= 1e-12
-    kind = "all state-action pairs" if data["features"] is None else f"{data['features']} features, rank {data['rank']}"
-    lead = f"{data['size']:,} pairs were sampled ({kind}). The largest leverage is {number(data['leverage_bound'])}"
-    lead += f", against a least possible of {data['rank']:,}; condition number {number(data['condition'])}."
-    rows: list[list[Content]] = [
-        [view.state_name(s), str(a), percent(w), number(g)]
-        for s, a, w, g in zip(
-            *(data[k][:_MOST_PAIRS_SHOWN] for k in ("states", "actions", "weights", "leverages")), strict=True
-        )
-    ]
-    pairs = table(
-        ["state", "action", "weight", "leverage"], rows, f"The {len(rows)} heaviest of {data['size']:,} pairs"
-    )
+    equal = max(data.weights) - min(data.weights) <= 1e-12
+    kind = "all state-action pairs" if data.features is None else f"{data.features} features, rank {data.rank}"
+    lead = f"{data.size:,} pairs were sampled ({kind}). The largest leverage is {number(data.leverage_bound)}"
+    lead += f", against a least possible of {data.rank:,}; condition number {number(data.condition)}."
+    whole = zip(data.states, data.actions, data.weights, data.leverages, strict=True)
+    heaviest = itertools.islice(whole, _MOST_PAIRS_SHOWN)
+    rows: list[list[Content]] = [[view.state_name(s), str(a), percent(w), number(g)] for s, a, w, g in heaviest]
+    pairs = table(["state", "action", "weight", "leverage"], rows, f"The {len(rows)} heaviest of {data.size:,} pairs")
     if equal:
         lead += " All have the same weight, so there is nothing to choose and nothing to draw."
     return join(tag("p", lead), None if equal else figures.design(view, data), details("The sampled pairs", pairs))
@@ -182,24 +149,97 @@ def design(view: View, data: dict[str, Any]) -> Markup:
 def diagnostics(view: View) -> Markup:
     """Status, tests and remarks, one sentence each."""
     answer, proof = view.answer, view.proof
-    items = [sentence(f"{answer['status']}: {answer['message']}")]
-    if proof is not None and proof["linearity"] is not None:
-        items.append(_linearity(proof["linearity"]))
-    items += [sentence(remark) for remark in answer["remarks"]]
-    items += [] if proof is None else [sentence(remark) for remark in proof["remarks"]]
-    settings = answer["settings"]
-    parts = [
-        f"{k.replace('_', ' ')} {settings[k]}"
-        for k in ("solver", "evaluator", "dual", "design", "mode")
-        if k in settings
-    ]
-    items.append(sentence("parts used: " + ", ".join(map(str, parts))) if parts else "")
-    return tag("ul", *(tag("li", item) for item in items if item))
+    items = [sentence(f"{answer.status}: {answer.message}")]
+    if proof is not None and proof.linearity is not None:
+        items.append(_linearity(proof.linearity))
+    items += [sentence(remark) for remark in answer.remarks]
+    items += [] if proof is None else [sentence(remark) for remark in proof.remarks]
+    kinds = ("solver", "evaluator", "dual", "design", "mode")
+    parts = [f"{kind} {answer.settings[kind]}" for kind in kinds if kind in answer.settings]  # type: ignore[literal-required]
+    items += [sentence("parts used: " + ", ".join(parts))] if parts else []
+    return tag("ul", *(tag("li", item) for item in items))
 
 
-def _linearity(report: dict[str, Any]) -> str:
-    if report["passed"]:
-        n = len(report["tests"])
+def _linearity(report: LinearityRecord) -> str:
+    if report.passed:
+        n = len(report.tests)
         return f"Linearity in the features was put to {n} test{'s' if n != 1 else ''} and not refuted; tests cannot prove it."
-    words = "; ".join(str(t["meaning"]) for t in report["tests"] if not t["passed"])
+    words = "; ".join(str(t.meaning) for t in report.tests if not t.passed)
     return sentence(f"the problem is not linear in its features, so that no bound on the best policy is given: {words}")
+
+
+def command(view: View) -> str:
+    """The command that makes the run again."""
+    run, request = view.run, dict(view.run.request)
+    words = ["saddleback", "solve", run.target]
+    for setting in run.settings:
+        words += ["--set", setting]
+    spent, proof = request.pop("samples", None), request.pop("certificate", None)
+    folder = request.pop("from", None)
+    request.pop("from_sha256", None)
+    if folder is not None:
+        words += ["--from", str(folder)]
+        words += [] if proof is None else ["--certificate-samples", str(proof)]
+    elif isinstance(spent, int) and isinstance(proof, int):
+        words += ["--samples", str(spent + proof)]
+        words += [] if proof == (spent + proof) // 2 else ["--certificate-samples", str(proof)]
+    usual = Settings().record()["parts"]
+    for name, value in request.items():
+        if value is not None and value != usual.get(name):
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    return shlex.join([*map(_plain_word, words), "--out", "again"])
+
+
+def _plain_word(word: str) -> str:
+    """A word of a command, on one line."""
+    return plain(word, 200)
+
+
+def reproduce(view: View) -> Markup:
+    """Commands, versions, seeds and hashes."""
+    run = view.run
+    commands = [
+        ("Make the same run again", command(view)),
+        ("Check its proof without the code that made it", "saddleback certify RUN --recheck"),
+        ("Prove it again from new samples", "saddleback certify RUN --seed 7"),
+        ("Make this page", "saddleback report RUN"),
+    ]
+    shown = [join(tag("dt", words), tag("dd", tag("code", text))) for words, text in commands]
+    versions = ", ".join(f"{plain(str(k))} {plain(str(v))}" for k, v in run.versions.items())
+    seeds = f"Seed of the samples {run.seed}"
+    if view.proof is not None:
+        seeds += f", of the proof {view.proof.seed}"
+    folders = _folders(run.path)
+    return join(
+        tag("dl", *shown, class_="commands"),
+        tag("p", f"{seeds}. Versions: {versions}. The same seed gives the same samples, on any number of machines."),
+        details("Fingerprints and hashes", _hashes(view, folders)),
+    )
+
+
+def _hashes(view: View, folders: list[tuple[str, dict[str, Any], str]]) -> Markup:
+    rows: list[list[Content]] = [
+        [tag("code", name), tag("code", digest)] for name, digest in sorted(view.run.files.items())
+    ]
+    rows += [[tag("code", f"{SAMPLES}/{name}/manifest.jsonl"), tag("code", digest)] for name, _, digest in folders]
+    parts = [table(["file", "SHA-256"], rows, "What the run wrote and drew", words=(0, 1))]
+    for name, fingerprint, _ in folders[:1]:
+        fields: list[list[Content]] = [[plain(str(k)), tag("code", plain(str(v), 200))] for k, v in fingerprint.items()]
+        parts.append(
+            table(["field", "value"], fields, f"Fingerprint of the problem and its simulator ({name})", words=(0, 1))
+        )
+    return join(*parts)
+
+
+def _folders(path: Path) -> list[tuple[str, dict[str, Any], str]]:
+    """The sample folders of the run: name, fingerprint, and the hash of the manifest, which holds those of all shards."""
+    found: list[tuple[str, dict[str, Any], str]] = []
+    folder = path / SAMPLES
+    names = sorted(os.listdir(folder))[:_MOST_FOLDERS] if folder.is_dir() and not folder.is_symlink() else []
+    for name in names:
+        manifest, header = folder / name / "manifest.jsonl", folder / name / "store.json"
+        if manifest.is_file() and header.is_file():
+            data = read_json(header, _MOST_HEADER, "run `saddleback solve ... --out` again")
+            fields = data.get("fingerprint") if isinstance(data, dict) else None
+            found.append((plain(name), fields if isinstance(fields, dict) else {}, sha256_of(manifest)))
+    return found

@@ -9,42 +9,48 @@ F(b) ≤ (U − σ_cᵀ b)/σ_0, and F(b) ≥ the proved lower limit of this pol
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
+import numpy as np
+
+from saddleback.certificates.certificate import BoundEvidence
+from saddleback.files.json_file import Limits, to_plain
 from saddleback.reports.html.markup import Markup, details, join, table, tag
 from saddleback.reports.html.svg import WIDTH, axes, circle, figure, line, path, rectangle, scale
 from saddleback.reports.html.view import View
-from saddleback.runs.drawings_file import FRONTIER
+from saddleback.runs.drawings_file import CurveRecord, FrontierRecord, PointRecord
 from saddleback.runs.numbers import between, number, percent, symbol
 
 _MOST_DOTS = 400
 
 
-def tradeoff(view: View) -> tuple[Markup, dict[str, Any]]:
+def tradeoff(view: View, data: FrontierRecord) -> tuple[Markup, dict[str, Any]]:
     """The section's contents, and the numbers for the script."""
-    data = view.run.drawings[FRONTIER]
     parts: list[Markup] = []
     curves: list[dict[str, Any]] = []
     index = {c.name: i for i, c in enumerate(view.problem.constraints)}
-    for curve in data["curves"]:
-        i = index.get(curve["constraint"])
-        if i is None or len(data["columns"][0]) != 1 + view.problem.num_constraints:
+    for curve in data.curves:
+        i = index.get(curve.constraint)
+        if i is None or len(data.columns[0]) != 1 + view.problem.num_constraints:
             continue
-        band = [_band(view, data, point) for point in curve["points"]]
+        band = [_band(view, data, point) for point in curve.points]
         drawing, frame = _figure(view, data, curve, band, i, len(curves))
-        parts.append(join(_controls(view, curve, i, len(curves)), drawing, _table(view, curve, band, i)))
-        points = [{**p, "low": b and b[0], "high": b and b[1]} for p, b in zip(curve["points"], band, strict=True)]
+        parts.append(join(_controls(view, data, curve, i, len(curves)), drawing, _table(view, curve, band, i)))
+        points = [
+            {**to_plain(p), "low": b and b[0], "high": b and b[1]} for p, b in zip(curve.points, band, strict=True)
+        ]
         curves.append({"constraint": i, "points": points, "frame": frame})
     return join(*parts), {**_numbers(view, data), "curves": curves}
 
 
-def _numbers(view: View, data: dict[str, Any]) -> dict[str, Any]:
+def _numbers(view: View, data: FrontierRecord) -> dict[str, Any]:
     """What the script needs of the problem and of the proof."""
     problem, proof = view.problem, view.proof
     out: dict[str, Any] = {
-        "columns": data["columns"],
-        "limits": data["limits"],
-        "confidence": data["confidence"],
+        "columns": data.columns,
+        "limits": data.limits,
+        "confidence": data.confidence,
         "base": problem.base.tolist(),
         "scale": problem.scale.tolist(),
         "horizon": problem.horizon,
@@ -58,59 +64,66 @@ def _numbers(view: View, data: dict[str, Any]) -> dict[str, Any]:
     }
     if proof is None:
         return out
-    bound = proof["evidence"].get("bound")
-    if proof["upper_bound"] is not None and bound is not None and bound["sigma"][0] > 0:
-        out["bound"] = {"sigma": bound["sigma"], "value": bound["value"], "confidence": proof["confidence"]}
-    if proof["value"] is not None:
+    if (bound := _bound(view)) is not None:
+        out["bound"] = {"sigma": bound.sigma, "value": bound.value, "confidence": proof.confidence}
+    if proof.value is not None:
         ends = [
             pair[0] if c.sense == ">=" else pair[1]
-            for pair, c in zip(proof["constraints"], problem.constraints, strict=True)
+            for pair, c in zip(proof.constraints, problem.constraints, strict=True)
         ]
-        out["floor"] = {"value": proof["value"][int(problem.minimise)], "constraints": ends}
+        out["floor"] = {"value": proof.value[int(problem.minimise)], "constraints": ends}
     return out
 
 
-def _band(view: View, data: dict[str, Any], point: dict[str, Any]) -> tuple[float, float] | None:
+def _bound(view: View) -> BoundEvidence | None:
+    """What bounds the reward of all policies, if it is proved."""
+    proof = view.proof
+    bound = None if proof is None or proof.upper_bound is None else proof.evidence.bound
+    return None if bound is None or bound.sigma[0] <= 0 else bound
+
+
+def _band(view: View, data: FrontierRecord, point: PointRecord) -> Limits | None:
     """The likely range of the mixture's reward: the weighted sum of its members' limits."""
-    known = [data["limits"][k] for k in point["members"]]
-    if any(pair is None for pair in known):
+    known = [pair for k in point.members if (pair := data.limits[k]) is not None]
+    if len(known) < len(point.members):
         return None
     base, factor = float(view.problem.base[0] * view.problem.horizon), float(view.problem.scale[0])
-    low, high = (sum(w * pair[e][0] for w, pair in zip(point["weights"], known, strict=True)) for e in (0, 1))
-    low, high = sorted((low * factor + base, high * factor + base))
+    ends = (sum(w * pair[e][0] for w, pair in zip(point.weights, known, strict=True)) for e in (0, 1))
+    low, high = sorted(end * factor + base for end in ends)
     return low, high
 
 
 def _ceiling(view: View, i: int, threshold: float) -> float | None:
     """What no policy that meets this threshold can earn more than, by the certificate."""
-    bound = _numbers(view, view.run.drawings[FRONTIER])["bound"]
+    bound = _bound(view)
     if bound is None:
         return None
     problem = view.problem
     b = problem.thresholds.copy()
     b[i] = (threshold - problem.base[1 + i] * problem.horizon) / problem.scale[1 + i]
-    sigma = bound["sigma"]
-    unit = min(problem.horizon, (bound["value"] - sum(s * x for s, x in zip(sigma[1:], b, strict=True))) / sigma[0])
+    sigma = bound.sigma
+    unit = min(problem.horizon, (bound.value - sum(s * x for s, x in zip(sigma[1:], b, strict=True))) / sigma[0])
     return float(unit * problem.scale[0] + problem.base[0] * problem.horizon)
 
 
 def _figure(
-    view: View, data: dict[str, Any], curve: dict[str, Any], band: list[Any], i: int, k: int
+    view: View, data: FrontierRecord, curve: CurveRecord, band: list[Limits | None], i: int, k: int
 ) -> tuple[Markup, dict[str, list[float]]]:
-    points, row = curve["points"], view.constraints[i]
-    thresholds, values = [p["threshold"] for p in points], [p["value"] for p in points]
+    points, row = curve.points, view.constraints[i]
+    thresholds, values = [p.threshold for p in points], [p.value for p in points]
     chosen = None if view.reward.estimate is None or row.estimate is None else (row.estimate, view.reward.estimate)
-    ends = [e for pair in band if pair for e in pair]
+    known = [pair for pair in band if pair is not None]
     x = scale([*thresholds, *([chosen[0]] if chosen else []), row.threshold or thresholds[0]], 52, WIDTH - 12, 0.04)
-    y = scale([*values, *ends, *([chosen[1]] if chosen else []), *(view.reward.limits or ())], 250, 26, 0.08)
+    heights = [*values, *itertools.chain(*known), *([chosen[1]] if chosen else []), *(view.reward.limits or ())]
+    y = scale(heights, 250, 26, 0.08)
     shapes = [axes(x, y, f"{row.name} {symbol(row.sense)} threshold", f"best {view.problem.objective}")]
-    if all(band):
-        around = [(x(t), y(b[1])) for t, b in zip(thresholds, band, strict=True)]
-        around += [(x(t), y(b[0])) for t, b in zip(thresholds[::-1], band[::-1], strict=True)]
+    if len(known) == len(band):
+        around = [(x(t), y(high)) for t, (_, high) in zip(thresholds, known, strict=True)]
+        around += [(x(t), y(low)) for t, (low, _) in zip(thresholds[::-1], known[::-1], strict=True)]
         shapes.append(path(around, "band", closed=True))
     if view.problem.num_constraints == 1:
-        for column in data["columns"][:_MOST_DOTS]:
-            value, against = view.problem.values_of(column)
+        for column in data.columns[:_MOST_DOTS]:
+            value, against = view.problem.values_of(np.array(column))
             if x.low <= against <= x.high and y.low <= value <= y.high:
                 shapes.append(circle(x(against), y(value), 2.2, "seen"))
     ceiling = [(t, c) for t in thresholds if (c := _ceiling(view, i, t)) is not None and y.low <= c <= y.high]
@@ -132,13 +145,11 @@ def _figure(
         f"{number(thresholds[values.index(max(values))])} to {number(thresholds[values.index(min(values))])}."
     )
     frame = {"x": [x.low, x.high, x.start, x.end], "y": [y.low, y.high, y.start, y.end]}
-    return figure(
-        290,
+    title, caption = (
         f"Best {view.problem.objective} against {row.name}",
-        said,
-        *shapes,
-        caption=_legend(view, bool(ceiling), all(band)),
-    ), frame
+        _legend(view, bool(ceiling), len(known) == len(band)),
+    )
+    return figure(290, title, said, *shapes, caption=caption), frame
 
 
 def _legend(view: View, ceiling: bool, band: bool) -> Markup:
@@ -146,19 +157,18 @@ def _legend(view: View, ceiling: bool, band: bool) -> Markup:
     if band:
         words.append(tag("span", "likely range", class_="key key-band"))
     if ceiling:
-        words.append(
-            tag("span", "proved floor" if view.problem.minimise else "proved ceiling", class_="key key-ceiling")
-        )
+        limit = "proved floor" if view.problem.minimise else "proved ceiling"
+        words.append(tag("span", limit, class_="key key-ceiling"))
     words.append(tag("span", "this policy", class_="key key-estimate"))
     if view.problem.num_constraints == 1:
         words.append(tag("span", "single policies", class_="key key-seen"))
     return tag("span", *words, class_="legend")
 
 
-def _controls(view: View, curve: dict[str, Any], i: int, k: int) -> Markup:
-    row, points = view.constraints[i], curve["points"]
-    asked = row.threshold or points[0]["threshold"]
-    nearest = min(range(len(points)), key=lambda j: abs(points[j]["threshold"] - asked))
+def _controls(view: View, data: FrontierRecord, curve: CurveRecord, i: int, k: int) -> Markup:
+    row, points = view.constraints[i], curve.points
+    asked = row.threshold or points[0].threshold
+    nearest = min(range(len(points)), key=lambda j: abs(points[j].threshold - asked))
     slider = tag(
         "input",
         type="range",
@@ -167,16 +177,16 @@ def _controls(view: View, curve: dict[str, Any], i: int, k: int) -> Markup:
         max=len(points) - 1,
         step=1,
         value=nearest,
-        aria_valuetext=f"{row.name} {symbol(row.sense)} {number(points[nearest]['threshold'])}",
+        aria_valuetext=f"{row.name} {symbol(row.sense)} {number(points[nearest].threshold)}",
         aria_describedby=f"how-{k}",
     )
-    first, last = points[0]["threshold"], points[-1]["threshold"]
+    first, last = points[0].threshold, points[-1].threshold
     ends = " to ".join(number(0.0 if abs(t) < 1e-6 * (last - first) else t) for t in (first, last))
-    exact = tag("input", type="number", step="any", id=f"exact-{k}", value=f"{points[nearest]['threshold']:.6g}")
+    exact = tag("input", type="number", step="any", id=f"exact-{k}", value=f"{points[nearest].threshold:.6g}")
     objective, beyond = view.problem.objective, "costs less than" if view.problem.minimise else "earns more than"
     outputs = [
         ("value", f"Best {objective}"),
-        ("range", f"Likely range, {percent(view.run.drawings[FRONTIER]['confidence'])} (measured)"),
+        ("range", f"Likely range, {percent(data.confidence)} (measured)"),
         ("ceiling", f"No policy {beyond} (proved)"),
         ("floor", f"Within reach: at {'most' if view.problem.minimise else 'least'} (proved)"),
         ("price", f"Price: {objective} per unit of {row.name}"),
@@ -185,19 +195,12 @@ def _controls(view: View, curve: dict[str, Any], i: int, k: int) -> Markup:
         tag("div", tag("dt", words), tag("dd", tag("output", "–", id=f"{name}-{k}", for_=f"slider-{k}")))
         for name, words in outputs
     ]
-    heading = tag("h3", f"If the threshold of {row.name} were different")
-    line_ = tag(
-        "div",
-        tag("label", f"{row.name} {symbol(row.sense)}", for_=f"exact-{k}"),
-        exact,
-        tag("button", f"Back to {number(asked)}", type="button", id=f"back-{k}"),
-        class_="exact",
-    )
+    label = tag("label", f"{row.name} {symbol(row.sense)}", for_=f"exact-{k}")
+    back = tag("button", f"Back to {number(asked)}", type="button", id=f"back-{k}")
+    whole = tag("label", f"Threshold of {row.name}, {ends}", for_=f"slider-{k}")
     return join(
-        heading,
-        tag(
-            "div", tag("label", f"Threshold of {row.name}, {ends}", for_=f"slider-{k}"), slider, line_, class_="slider"
-        ),
+        tag("h3", f"If the threshold of {row.name} were different"),
+        tag("div", whole, slider, tag("div", label, exact, back, class_="exact"), class_="slider"),
         tag("p", "", id=f"how-{k}", class_="note"),
         tag("dl", *cells, class_="readout"),
         tag("h4", "Mixture that reaches it"),
@@ -206,15 +209,14 @@ def _controls(view: View, curve: dict[str, Any], i: int, k: int) -> Markup:
     )
 
 
-def _table(view: View, curve: dict[str, Any], band: list[Any], i: int) -> Markup:
-    points, row = curve["points"], view.constraints[i]
+def _table(view: View, curve: CurveRecord, band: list[Limits | None], i: int) -> Markup:
+    points, row = curve.points, view.constraints[i]
     shown = sorted({round(k * (len(points) - 1) / 10) for k in range(11)})
     rows: list[list[Any]] = []
     for k in shown:
         p, limits = points[k], band[k]
-        mixture = " + ".join(f"{percent(w)} of #{c + 1}" for w, c in zip(p["weights"], p["members"], strict=True))
-        rows.append([number(p["threshold"]), number(p["value"]), between(limits), number(p["multiplier"]), mixture])
+        mixture = " + ".join(f"{percent(w)} of #{c + 1}" for w, c in zip(p.weights, p.members, strict=True))
+        rows.append([number(p.threshold), number(p.value), between(limits), number(p.multiplier), mixture])
     heads = [f"{row.name} {symbol(row.sense)}", f"best {view.problem.objective}", "likely range", "price", "mixture"]
-    return details(
-        "The same as a table", table(heads, rows, f"Best {view.problem.objective} against {row.name}", words=(4,))
-    )
+    whole = table(heads, rows, f"Best {view.problem.objective} against {row.name}", words=(4,))
+    return details("The same as a table", whole)

@@ -6,42 +6,23 @@ theorem: no proof, and always called what they are.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from saddleback.errors import InputError
-from saddleback.files.json_file import Maybe, check_shape, plain, short
+from saddleback.errors import InputError, require
+from saddleback.files.json_file import Limits, leaves, plain, short, to_plain
 from saddleback.problem.cmdp import CMDP
-from saddleback.runs.numbers import number, percent, symbol
+from saddleback.runs.answer import AnswerRecord
+from saddleback.runs.certificate_file import CertificateRecord
+from saddleback.runs.numbers import number, percent, sentence, symbol
 from saddleback.runs.run_folder import Run
+from saddleback.runs.words import standing
 
 Worth = Literal["proved", "likely", "none"]
 _ROUNDING = 1e-9
 _MOST_NUMBER = 1e100
-_ANSWER: dict[str, Any] = {  # the fields of solution.json that are drawn; others may be there
-    "status": "text",
-    "message": "text",
-    "value": Maybe("number"),
-    "samples": "whole",
-    "remarks": ["text"],
-    "settings": "object",
-    "multipliers": ["number"],
-    "policy": [{"weight": "number", "value": "number", "constraints": ["number"]}],
-    "constraints": [
-        {
-            "name": "text",
-            "value": "number",
-            "threshold": "number",
-            "sense": "text",
-            "slack": "number",
-            "low?": "number",
-            "high?": "number",
-        }
-    ],
-    "gap?": "number",
-    "max_slack?": "number",
-    "stationary?": {"value": "number", "constraints": ["number"], "label": "text"},
-}
+_AGAIN = "run `saddleback solve ... --out` again"
 
 
 class Row(NamedTuple):
@@ -82,12 +63,12 @@ class View:
     constraints: tuple[Row, ...]
 
     @property
-    def answer(self) -> dict[str, Any]:
+    def answer(self) -> AnswerRecord:
         """``solution.json``."""
         return self.run.solution
 
     @property
-    def proof(self) -> dict[str, Any] | None:
+    def proof(self) -> CertificateRecord | None:
         """``certificate.json``."""
         return self.run.certificate
 
@@ -95,9 +76,13 @@ class View:
     def confidence(self) -> float:
         """Of the limits."""
         if self.proof is not None:
-            return float(self.proof["confidence"])
-        delta = self.answer["settings"].get("delta")
-        return 1 - delta if isinstance(delta, float) and 0 < delta < 1 else 0.95
+            return self.proof.confidence
+        delta = self.answer.settings.get("delta", 0.05)
+        return 1 - delta if 0 < delta < 1 else 0.95
+
+    def heads(self, *first: str) -> list[str]:
+        """Heads of a table whose last columns are the reward and the constraints."""
+        return [*first, self.problem.objective, *(f"{row.name} {row.wanted}" for row in self.constraints)]
 
     def action_name(self, action: int, word: str = "action ") -> str:
         """As the problem calls it, or ``word`` and its number."""
@@ -117,78 +102,55 @@ class View:
 
 
 def view_of(run: Run, problem: CMDP) -> View:
-    """The facts; every field that will be drawn is checked first."""
-    where, remedy = str(run.path / "solution.json"), "run `saddleback solve ... --out` again"
-    known = {name.removesuffix("?") for name in _ANSWER}
-    check_shape({k: v for k, v in run.solution.items() if k in known}, _ANSWER, where, remedy)
-    for name, data in {"solution.json": run.solution, "certificate.json": run.certificate, **run.drawings}.items():
-        _check_sizes(data, str(run.path / name), remedy)
+    """The facts, once it is known that the files are about this problem and hold numbers that can be drawn."""
     m, proof, answer = problem.num_constraints, run.certificate, run.solution
-    rows = answer["constraints"]
-    _same_length(where, remedy, m, [rows, answer["multipliers"], *(x["constraints"] for x in answer["policy"])])
-    if proof is not None:
-        starts = [x["constraints"] for x in proof["by_start"]]
-        _same_length(str(run.path / "certificate.json"), remedy, m, starts)
-    proved = proof is not None and proof["value"] is not None
-    assert proof is not None or not proved
-    reward = Row(
-        problem.objective,
-        answer["value"],
-        tuple(proof["value"]) if proof and proved else None,
-        "proved" if proved else "none",
-    )
-    thresholds = problem.user_thresholds().tolist()
-    constraints = []
-    for i, c in enumerate(problem.constraints):
-        found = rows[i] if rows else {}
-        limits: tuple[float, float] | None = None
-        worth: Worth = "none"
-        if proof is not None and proved:
-            limits, worth = tuple(proof["constraints"][i]), "proved"
-        elif "low" in found and "high" in found:
-            limits, worth = (found["low"], found["high"]), "likely"
-        price = answer["multipliers"][i] if answer["multipliers"] else None
-        row = Row(c.name, found.get("value"), limits, worth, c.sense, thresholds[i], price)
-        allowed = proof["allowance"][i] if proof is not None and proved else 0.0
-        verdict, conclusion = _verdict(row, allowed, abs(float(problem.scale[1 + i])))
-        constraints.append(row._replace(verdict=verdict, conclusion=conclusion))
-    return View(run, problem, reward, tuple(constraints))
+    files = {"solution.json": answer, **({} if proof is None else {"certificate.json": proof}), **run.drawings.files()}
+    for name, record in files.items():
+        for x in leaves(to_plain(record)):
+            large = isinstance(x, (int, float)) and abs(x) > _MOST_NUMBER
+            # Numbers so large that their differences, or their squares, are none cannot be drawn.
+            require(not large, str(run.path / name), f"must hold numbers up to {_MOST_NUMBER:g}", x, _AGAIN)
+    lists: dict[str, list[Sequence[object]]] = {
+        "solution.json": [answer.constraints, answer.multipliers, *(x.constraints for x in answer.policy)],
+        "certificate.json": [] if proof is None else [x.constraints for x in proof.by_start],
+    }
+    for name, wrong in ((name, len(x)) for name, rows in lists.items() for x in rows if len(x) not in (0, m)):
+        raise InputError(str(run.path / name), f"must speak of the {m} constraints of the problem", wrong, _AGAIN)
+    limits = None if proof is None else proof.value
+    reward = Row(problem.objective, answer.value, limits, "none" if limits is None else "proved")
+    constraints = tuple(_row(problem, answer, proof, i) for i in range(m))
+    return View(run, problem, reward, constraints)
 
 
-def _check_sizes(data: Any, where: str, remedy: str) -> None:
-    """Numbers so large that their differences, or their squares, are none cannot be drawn."""
-    level = [data]
-    while level:
-        for x in level:
-            if isinstance(x, (int, float)) and abs(x) > _MOST_NUMBER:
-                raise InputError(where, f"must hold numbers up to {_MOST_NUMBER:g}", short(x), remedy)
-        inner = (x.values() if isinstance(x, dict) else x for x in level if isinstance(x, (dict, list)))
-        level = [x for values in inner for x in values]
-
-
-def _same_length(where: str, remedy: str, m: int, lists: list[list[Any]]) -> None:
-    """Every list speaks of all constraints of the problem, or of none."""
-    wrong = {len(x) for x in lists} - {0, m}
-    if wrong:
-        raise InputError(where, f"must speak of the {m} constraints of the problem", wrong.pop(), remedy)
+def _row(problem: CMDP, answer: AnswerRecord, proof: CertificateRecord | None, i: int) -> Row:
+    c, threshold = problem.constraints[i], float(problem.user_thresholds()[i])
+    found = answer.constraints[i] if answer.constraints else None
+    price = answer.multipliers[i] if answer.multipliers else None
+    limits: Limits | None = None
+    worth: Worth = "none"
+    if proof is not None and proof.value is not None:
+        limits, worth = proof.constraints[i], "proved"
+    elif found is not None and found.low is not None and found.high is not None:
+        limits, worth = (found.low, found.high), "likely"
+    row = Row(c.name, None if found is None else found.value, limits, worth, c.sense, threshold, price)
+    allowed = proof.allowance[i] if proof is not None and worth == "proved" else 0.0
+    verdict, conclusion = _verdict(row, allowed, abs(float(problem.scale[1 + i])))
+    return row._replace(verdict=verdict, conclusion=conclusion)
 
 
 def _verdict(row: Row, allowed: float, scale: float) -> tuple[str, str]:
     """What the limits say of the threshold, in a few words and as the end of a sentence."""
     if row.limits is None or row.threshold is None:
         return "not measured", ""
-    (low, high), b = row.limits, row.threshold
-    most, least = (b - low, b - high) if row.sense == ">=" else (high - b, low - b)
-    rounding, word = _ROUNDING * scale, "proved" if row.worth == "proved" else "likely"
-    if most <= rounding:
-        found = f"{word} to hold"
-    elif allowed > 0 and most <= allowed + rounding:
-        found = f"{word} to hold within the {number(allowed)} that was allowed"
-    elif least > allowed + rounding:
-        found = f"{word} to be missed, by {number(least)} or more"
-    else:
+    kind, least, most = standing(row.limits, row.sense, row.threshold, allowed, _ROUNDING * scale)
+    if kind == "open":
         missed = f"missed by at most {number(most)}"
         return f"open: {missed}", f"so the limit may be {missed}"
+    found = {
+        "holds": f"{row.worth} to hold",
+        "allowed": f"{row.worth} to hold within the {number(allowed)} that was allowed",
+        "fails": f"{row.worth} to be missed, by {number(least)} or more",
+    }[kind]
     return found, f"so the limit is {found}"
 
 
@@ -196,8 +158,8 @@ def answer_sentence(view: View) -> list[str]:
     """The answer in plain words: one sentence a part."""
     answer, proof, reward = view.answer, view.proof, view.reward
     if reward.estimate is None:
-        parts = [_capital(answer["message"]) + "."]
-        if proof is not None and proof.get("infeasible") == "proved":
+        parts = [sentence(answer.message)]
+        if proof is not None and proof.infeasible == "proved":
             parts.append(
                 f"That no policy can meet the constraints is proved with {percent(view.confidence)} confidence."
             )
@@ -213,13 +175,9 @@ def answer_sentence(view: View) -> list[str]:
             ends = f"{number(row.limits[0])} and {number(row.limits[1])}"
             kept += f": {'proved' if row.worth == 'proved' else 'likely'} to lie between {ends}, {row.conclusion}"
         parts.append(kept + ".")
-    if proof is not None and proof["upper_bound"] is not None:
+    if proof is not None and proof.upper_bound is not None:
         most = "cost less than" if view.problem.minimise else "earn more than"
-        parts.append(f"No policy that meets the constraints can {most} {number(proof['upper_bound'])}.")
-    if proof is not None and proof["value"] is not None:
+        parts.append(f"No policy that meets the constraints can {most} {number(proof.upper_bound)}.")
+    if proof is not None and proof.value is not None:
         parts.append(f"All of this holds together with {percent(view.confidence)} confidence.")
     return parts
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:].rstrip(".")

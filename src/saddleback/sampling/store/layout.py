@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.errors import InputError, require
-from saddleback.files.json_file import Maybe, check_shape, short
+from saddleback.files.json_file import Record, Whole, as_record, short
 from saddleback.problem.spaces import Array, BoxStates, FiniteStates, StateSpace
 from saddleback.sampling.blocks import Block
 from saddleback.sampling.collect import signal_sums
@@ -31,10 +31,18 @@ from saddleback.simulators.generative_model import Draw, generator
 
 Rows = NDArray[np.void]
 
-_SHAPE = {"kind": "text", "num_states": Maybe("whole"), "dim": "whole", "num_signals": "whole"}  # in store.json
 _MOST_COLUMNS = 1 << 16
 _MOST_BINS = 8  # a sample: with more states than that it is quicker to sort
 _ORDERS = 1 << 31  # blocks from here on are never drawn: their random streams are free to put counts in order
+
+
+class LayoutRecord(Record, frozen=True):
+    """The fields of a layout in ``store.json``."""
+
+    kind: Literal["samples", "counts"]
+    num_states: Whole | None
+    dim: Whole
+    num_signals: Whole
 
 
 @dataclass(frozen=True)
@@ -67,7 +75,7 @@ class Layout:
     @staticmethod
     def from_json(fields: Any, where: str, remedy: str) -> Layout:
         """From the fields in ``store.json``."""
-        check_shape(fields, _SHAPE, where, remedy)
+        as_record(fields, LayoutRecord, where, remedy)
         try:
             return Layout(**fields)
         except InputError as error:

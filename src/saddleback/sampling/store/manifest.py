@@ -20,15 +20,14 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.errors import InputError, require
-from saddleback.files.disk import PARTIAL, Disk, Mapped, write_whole
-from saddleback.files.json_file import check_shape, read_json, short
-from saddleback.files.lock import LOCK, Lock
+from saddleback.files.disk import LOCK, PARTIAL, Disk, Lock, Mapped, write_whole
+from saddleback.files.json_file import Record, as_record, read_json
 from saddleback.sampling.store.layout import Layout
 
 HEADER = "store.json"
@@ -48,12 +47,20 @@ LIMITS = (1 << 6, 1 << 32, 1 << 24)
 
 _MOST_LINE = 1 << 20
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_SHAPE = {"format": "text", "layout": "object", "fingerprint": "object", "check": "text"}
 _MOST_BYTES = 1 << 26
 _AGAIN = "draw the samples again into a new folder"
 _NO_FIELD = "no such field"
 
 Fields = dict[str, Any]
+
+
+class HeaderRecord(Record, frozen=True):
+    """The fields of ``store.json``."""
+
+    format: Literal["saddleback-samples/2"]
+    layout: Fields
+    fingerprint: Fields
+    check: str
 
 
 class Entry(NamedTuple):
@@ -197,9 +204,7 @@ def read_header(folder: Path) -> tuple[Layout, Fields]:
         found = f"no {HEADER} in it" if os.path.isdir(folder) else "no such folder"
         raise InputError(str(folder), "must be a folder of samples", found, "check the path, or create the store")
     fields = read_json(path, _MOST_BYTES, _AGAIN)
-    if isinstance(fields, dict) and (version := fields.get("format")) != FORMAT:
-        raise InputError(f"{path}.format", f"must be {FORMAT!r}", short(version), _AGAIN)
-    check_shape(fields, _SHAPE, str(path), _AGAIN)
+    as_record(fields, HeaderRecord, str(path), _AGAIN)
     rule, remedy = "must be unchanged, with the check that it holds", "restore it, or draw the samples again"
     require(fields["check"] == _check(fields), str(path), rule, "a damaged file", remedy)
     return Layout.from_json(fields["layout"], f"{path}.layout", _AGAIN), fields["fingerprint"]

@@ -3,7 +3,7 @@
     store.json        what the samples are samples of (:mod:`~saddleback.sampling.store.manifest`)
     manifest.jsonl    one line a shard
     000000.npy …      rows of blocks (:mod:`~saddleback.sampling.store.layout`), about 4 MB a file
-    lock              held by the one writer (:mod:`~saddleback.files.lock`)
+    lock              held by the one writer (:class:`~saddleback.files.disk.Lock`)
 
 *Acknowledged* means that :meth:`SampleStore.flush` returned, or that opening the store found the block. By then shard, name
 and manifest line are on the disk, each synced before the next is begun; an acknowledged block is never lost and never
@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.errors import InputError, require
-from saddleback.files.disk import Disk, disk_faults_named
-from saddleback.files.lock import LOCK, Lock
+from saddleback.files.disk import LOCK, Disk, Lock, disk_faults_named
 from saddleback.problem.spaces import Array, States
 from saddleback.sampling.blocks import Block, Closing
 from saddleback.sampling.collect import Samples, SignalMoments

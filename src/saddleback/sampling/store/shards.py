@@ -27,8 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saddleback.errors import InputError, StorageError
-from saddleback.files.disk import Disk, Mapped, disk_faults_named, write_whole
-from saddleback.files.lock import Lock
+from saddleback.files.disk import Disk, Lock, Mapped, disk_faults_named, write_whole
 from saddleback.sampling.blocks import Block
 from saddleback.sampling.store import manifest
 from saddleback.sampling.store.layout import Layout, Rows

@@ -1,0 +1,161 @@
+"""What the verbs print besides a solution: what a simulator check found, a true optimum, a frontier, proofs side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from saddleback.problem.cmdp import CMDP
+from saddleback.runs.numbers import add_row, at_most, between, confidence, duration, empty_table, number
+
+if TYPE_CHECKING:  # whoever calls has loaded what is printed, and no verb needs all of it
+    from saddleback.certificates import Certificate
+    from saddleback.exact import ExactAnswer
+    from saddleback.runs.recheck import Check
+    from saddleback.runs.run_folder import Run
+    from saddleback.simulators.checks import Report
+    from saddleback.solving.frontier import Frontier
+
+
+def print_check(console: Console, problem: CMDP, report: Report) -> None:
+    """The findings first, then a verdict and what was measured on the way."""
+    from saddleback.simulators.checks.probe import FALSE_ALARM
+
+    def say(text: str, style: str | None = None) -> None:
+        console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+    for finding in report.findings:
+        say(
+            f"{finding.severity} ({finding.check}): {finding.message}",
+            "red" if finding.severity == "error" else "yellow",
+        )
+    for skipped in report.skipped:
+        say(f"not checked: {skipped}.")
+    warnings = len(report.findings) - report.errors
+    counts = [f"{n} {word}{'' if n == 1 else 's'}" for n, word in ((report.errors, "error"), (warnings, "warning"))]
+    verdict = ", ".join(counts) if report.findings else "no mistake found"
+    say(f"{problem.name}: {verdict} in {report.calls:,} simulator calls.")
+    thresholds = zip(problem.constraints, problem.user_thresholds(), strict=True)
+    for constraint, total in thresholds:
+        average = total / problem.horizon
+        say(f"  {constraint.name} {constraint.sense} {total:g} as a discounted total, {average:g} as an average a step")
+    if report.rank is not None:
+        say(f"  {report.dim} features of rank {report.rank}, condition number {report.condition:.2g}")
+    for words, seconds in (("alone", report.seconds_alone), ("in a batch", report.seconds_in_batch)):
+        if math.isfinite(seconds):
+            million = 1e6 * seconds
+            total = duration(million) if million >= 120 else f"{million:.1f} s"  # seconds, however quick the machine
+            say(f"  {million:,.3g} µs a call {words}, so a million take {total}")
+    if report.tests:
+        say(
+            f"  {report.tests} groups of random tests; all together accuse a sound simulator with probability {FALSE_ALARM:g}"
+        )
+
+
+def print_exact(console: Console, problem: CMDP, answer: ExactAnswer) -> None:
+    """The known answer of a table."""
+    name = f"[bold]{escape(problem.name)}[/bold]"
+    if answer.status != "optimal":
+        console.print(f"{name}: [red]infeasible[/red]. Largest reachable slack {number(answer.max_slack)}.")
+        return
+    console.print(f"{name}: optimal value {number(answer.value)} (discounted total).")
+    price = "price (reward per unit of threshold)"
+    table = empty_table(None, ["constraint", "wanted"], ["value", price], ranges=[price])
+    rows = zip(
+        problem.constraints, problem.user_thresholds(), answer.constraint_values, answer.multipliers, strict=True
+    )
+    for c, b, v, multiplier in rows:
+        add_row(table, c.name, f"{c.sense} {number(float(b))}", number(float(v)), number(float(multiplier)))
+    console.print(table)
+    console.print(f"Slater constant (room left by the constraints): {number(answer.slater)}. {answer.seconds:.3f} s.")
+
+
+def print_frontier(console: Console, curve: Frontier) -> None:
+    """Threshold, best reward, price and mixture, one row per threshold."""
+    problem = curve.problem
+    moving = problem.constraints[curve.constraint]
+    console.print(
+        f"[bold]{escape(problem.name)}[/bold]: the best {problem.objective} against '{escape(moving.name)}' {moving.sense} threshold "
+        f"(discounted totals), from {curve.parts.samples:,} simulator calls."
+    )
+    proved = curve.band is not None
+    columns = [
+        f"{moving.name} {moving.sense}",
+        problem.objective,
+        "proved limits" if proved else "gap",
+        "price",
+        "mixture",
+    ]
+    table = empty_table(None, [], columns, ranges=["proved limits", "mixture"])
+    for point in curve.points:
+        mixture = " + ".join(f"{w:.3f}" for w in sorted(point.mixture.weights, reverse=True))
+        known = between((point.low, point.high)) if proved else number(point.gap)
+        add_row(table, number(point.threshold), number(point.value), known, number(point.multiplier), mixture)
+    console.print(table)
+    spent = "cost added" if problem.minimise else "reward lost"
+    console.print(f"Price is {spent} per unit of threshold.")
+    if curve.band is None:
+        console.print("Estimates, not proofs; `--certificate-samples` draws a confidence band.")
+        return
+    below, above = ("high", "low") if problem.minimise else ("low", "high")
+    console.print(
+        f"The true curve lies within the proved limits at every threshold, with {confidence(curve.band.confidence)} "
+        f"confidence, from {curve.band.samples:,} further calls; a dash: no policy is proved to meet that threshold. Below "
+        f"this assumes {curve.band.assumes[below]}; above, {curve.band.assumes[above]}."
+    )
+
+
+def frontier_json(curve: Frontier) -> dict[str, Any]:
+    """The frontier as one JSON-ready object."""
+    out = {
+        "constraint": curve.problem.constraints[curve.constraint].name,
+        "samples": curve.parts.samples,
+        "points": [point.to_json() for point in curve.points],
+        "breakpoints": curve.breakpoints() if curve.problem.num_constraints == 1 else None,
+    }
+    return out if curve.band is None else {**out, "band": curve.band.to_json()}
+
+
+def print_recertified(console: Console, problem: CMDP, run: Run, proof: Certificate, pilot: int) -> None:
+    """The new proof, and what the stored one had said."""
+    from saddleback.runs.text import print_certificate
+
+    console.print(
+        f"[bold]{escape(problem.name)}[/bold], {escape(str(run.path))}: "
+        f"{proof.samples + pilot:,} new simulator calls with seed {proof.seed}, {pilot:,} of them a pilot."
+    )
+    strict = run.request.get("feasibility") == "strict"
+    print_certificate(console, problem, proof, strict=strict, total=proof.samples + pilot)
+    stored = run.certificate
+    if stored is None or stored.value is None or proof.value is None:
+        return
+    table = empty_table("Beside the stored proof", ["limits of"], ["stored", "new"], ranges=["stored", "new"])
+    add_row(table, problem.objective, between(stored.value), between(proof.value))
+    for c, old, new in zip(problem.constraints, stored.constraints, proof.constraints, strict=True):
+        add_row(table, c.name, between(old), between(new))
+    tops = (at_most(top, problem.minimise) for top in (stored.upper_bound, proof.upper_bound))
+    add_row(table, f"best {problem.objective}", *tops)
+    add_row(table, "confidence", confidence(stored.confidence), confidence(proof.confidence))
+    console.print(table)
+
+
+def print_recheck(console: Console, run: Run, checks: Sequence[Check]) -> None:
+    """One row per check, what failed in words, and what could not be checked."""
+    table = empty_table(f"{escape(str(run.path))}: the stored proof, computed again", ["statement", "outcome"], [])
+    table.add_column("detail", overflow="fold")
+    for check in checks:
+        add_row(table, check.name, "agrees" if check.passed else "DISAGREES", check.detail)
+    console.print(table)
+    bad = sum(not c.passed for c in checks)
+    if bad:
+        console.print(f"[red]{bad} of {len(checks)} statements do not follow from the stored numbers.[/red]")
+    else:
+        console.print(f"[green]All {len(checks)} statements follow from the stored numbers.[/green]")
+    console.print(
+        "Without new samples the bound on the best mixed reward is taken as stated; "
+        "`saddleback certify` without --recheck draws new ones."
+    )
