@@ -22,7 +22,7 @@ import json, sys, time
 import highspy, numpy, rich.console, scipy.sparse.linalg, typer
 libraries = time.process_time()
 from saddleback import cli
-from saddleback.cli.verbs import load
+from saddleback.cli import load
 load(sys.argv[1])
 start = time.process_time()
 try:

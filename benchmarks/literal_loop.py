@@ -36,8 +36,8 @@ def rows() -> list[Row]:
     phi = instance.table.phi
     S, actions, d = phi.shape
     Phi = np.ascontiguousarray(phi.reshape(-1, d))
-    solver_samples = A.support[A.index].reshape(T, size, M)
-    evaluation_samples = B.support[B.index].reshape(T, size, M)
+    solver_samples = A.support[A.batches.index].reshape(T, size, M)
+    evaluation_samples = B.support[B.batches.index].reshape(T, size, M)
     operator, gamma = parts.design.operator, problem.gamma
     u = A.utilities(problem)
     start, weights = problem.start.states, problem.start.weights

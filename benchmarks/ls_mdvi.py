@@ -32,7 +32,7 @@ def rows() -> list[Row]:
     problem, buffer = synthetic()
     held = buffer.batches
     assert isinstance(held, SampleBatches), "uniform next states repeat too seldom to be counted"
-    print(f"LS-MDVI: {held.num_samples:.3g} samples at {held.num_bytes / held.num_samples:.1f} bytes each")
+    print(f"LS-MDVI: {held.index.size:.3g} samples at {held.index.itemsize:.1f} bytes each")
     one, many = np.array([[0.5, 0.5]]), np.column_stack([np.linspace(0, 1, K), np.linspace(1, 0, K)])
     solver, rng = LSMDVI(), np.random.default_rng(1)
 
@@ -50,7 +50,7 @@ def rows() -> list[Row]:
 
     floor = ratio(lambda: solve(one), necessary)
     several = ratio(lambda: solve(many), lambda: solve(one))
-    size = f"{held.num_samples:.2g} samples"
+    size = f"{held.index.size:.2g} samples"
     return [
         Row(f"LS-MDVI, {size} / one gather-and-mean + T max(Φθ), compiled", floor[0], 1.5, 1.2, *floor[1:]),
         Row(f"LS-MDVI, {size}, {K} multipliers in one call / one", several[0], 6.0, 3.0, *several[1:]),

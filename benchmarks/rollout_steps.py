@@ -13,9 +13,8 @@ import math
 import numpy as np
 
 from benchmarks.timing import Row
-from saddleback.certificates.values.baselines import fit_baseline
 from saddleback.certificates.values.intervals import betting, maurer_pontil_half_width
-from saddleback.certificates.values.rollouts import roll_out, steps_per_rollout
+from saddleback.certificates.values.rollouts import fit_baseline, roll_out, steps_per_rollout
 from saddleback.instances.zoo import make
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy
@@ -37,7 +36,7 @@ def row(name: str) -> Row:
     assert solution.mixture is not None
     baseline = fit_baseline(problem, solution.prepared.evaluation_buffer, solution.mixture)
     most = 60_000
-    rolled = roll_out(problem, instance.simulator, solution.mixture, baseline, most, seed=2, stream=Stream.ROLLOUT)
+    rolled = roll_out(problem, instance.simulator, solution.mixture, baseline, most, seed=2)
     tail = float((rolled.tail_high - rolled.tail_low).max()) / 2
 
     def narrow(n: int) -> bool:

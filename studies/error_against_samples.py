@@ -24,14 +24,14 @@ import numpy as np
 from saddleback import solve
 from saddleback.errors import SaddlebackError
 from saddleback.method.evaluators import BY_NAME as ALL_EVALUATORS
-from saddleback.method.evaluators import INTERACTIVE
+from saddleback.method.oracles import InteractiveEvaluator, needs_of
 from saddleback.method.solvers import BY_NAME as ALL_SOLVERS
-from saddleback.method.solvers import EXTRAS, TABULAR
 from saddleback.method.solvers.gss_stopping import GSSStopping
 from saddleback.runs.settings import Method, Mode
 from saddleback.simulators.generative_model import Sampler
 from saddleback.solving.prepare import prepare
 from saddleback.solving.prepared import Prepared
+from saddleback.testing import small_table
 from studies.measuring import Curve, signed
 from studies.panels import LAST, Figures, Panel, by_title, compact
 from studies.truth import Truth, random_problems
@@ -41,8 +41,11 @@ QUESTION = (
     "How fast does the true error fall with the number of samples, for every evaluator and every solver on tables and on "
     "linear problems, and for whole constrained solves? The paper's rates are all of the form ε ∝ 1/√samples: exponent −1/2."
 )
-EVALUATORS: dict[str, Any] = {name: part for name, part in ALL_EVALUATORS.items() if name not in INTERACTIVE}
-SOLVERS: dict[str, Any] = {name: part for name, part in ALL_SOLVERS.items() if name not in EXTRAS}
+NEEDS = {name: needs_of(part(), small_table(True).problem()) for name, part in ALL_SOLVERS.items()}
+EVALUATORS: dict[str, Any] = {
+    n: part for n, part in ALL_EVALUATORS.items() if not isinstance(part(), InteractiveEvaluator)
+}
+SOLVERS: dict[str, Any] = {name: part for name, part in ALL_SOLVERS.items() if NEEDS[name].package is None}
 CAPPED = " (T ≤ 200)"
 PAPER = -0.5
 Say = Callable[[str], None]
@@ -133,7 +136,7 @@ def oracle_errors(truths: Sequence[Truth], numbers: Sequence[int], say: Say) -> 
     """Errors of evaluators and of solvers by name, one row for each of ``numbers``, one column for each problem."""
     linear = truths[0].problem.features is not None
     evaluators = [n for n in EVALUATORS if not (linear and n == "tabular-pe")]
-    solvers = [n for n in SOLVERS if n != "gss-stopping" and not (linear and n in TABULAR)]
+    solvers = [n for n in SOLVERS if n != "gss-stopping" and not (linear and NEEDS[n].every_pair)]
     found: tuple[Errors, Errors] = ({}, {})
     for samples in numbers:
         for label_errors in found:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from saddleback.designs.design import Design, full_design, weighted_design
+from saddleback.method.oracles import DescentTerms, Needs, OracleErrors, needs_of
+from saddleback.method.solvers import BY_NAME as SOLVERS
 from saddleback.problem.cmdp import CMDP
 from saddleback.sampling.batches import Parts, SampleBatches
 from saddleback.sampling.collect import collect
 from saddleback.sampling.counted_buffer import CountedBuffer as Buffer
 from saddleback.sampling.counted_buffer import cut
 from saddleback.simulators.table import Table
+from saddleback.theory.meta_theorem import Guarantee, guarantee_of
 
 
 def random_table(seed: int, S: int = 6, A: int = 3, gamma: float = 0.8, m: int = 1, d: int | None = None) -> Table:
@@ -28,6 +31,26 @@ def random_table(seed: int, S: int = 6, A: int = 3, gamma: float = 0.8, m: int =
     ranges = ((0.0, 1.0),) * m
     rho = rng.dirichlet(np.ones(S))
     return Table.of(P, reward, constraints, b, gamma=gamma, rho=rho, phi=phi, reward_range=(0.0, 1.0), ranges=ranges)
+
+
+def needs_by_name(name: str) -> Needs:
+    """What the solver of that name needs for a table."""
+    return needs_of(SOLVERS[name](), random_table(0).problem())
+
+
+def descent_guarantee(
+    *,
+    upper: float,
+    step_size: float,
+    num_iterations: int,
+    zeta: float,
+    solver_error: float,
+    evaluation_error: float,
+    **rest: float,
+) -> Guarantee:
+    """What the theorem promises, all of its arguments by name."""
+    terms = DescentTerms(upper, step_size, num_iterations, zeta)
+    return guarantee_of(terms, OracleErrors(solver_error, evaluation_error), **rest)
 
 
 def random_design(problem: CMDP, seed: int) -> Design:

@@ -11,14 +11,8 @@ from numpy.typing import NDArray
 
 from saddleback import optimal_design, zoo
 from saddleback.exact import solve_exactly
-from saddleback.theory import (
-    Plan,
-    comparison,
-    guaranteed_epsilon,
-    plan,
-    tabular_evaluation_error,
-    tabular_solver_error,
-)
+from saddleback.theory import Plan, comparison, guaranteed_epsilon, plan
+from saddleback.theory.errors import tabular_evaluation_error, tabular_solver_error
 
 EXAMPLES = [
     (5, 5, 0.5, 1, "relaxed"),

@@ -14,7 +14,7 @@ from saddleback.reports.html.page import page_of
 from saddleback.runs.run_folder import Run, load_run, save_run
 from saddleback.runs.targets import load_run_target, load_target, origin_of
 from saddleback.simulators.table import Table
-from saddleback.solving.drawings import drawings_of
+from saddleback.solving.kept_run import drawings_of
 from spelled_out import solve
 
 HOSTILE = '</script><script>window.hacked = 1</script>"\'><img src=x onerror="window.hacked = 2">&amp;'

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from saddleback.instances import zoo
     from saddleback.instances.table_file import load_table, save_table
     from saddleback.problem.cmdp import CMDP, Constraint, Start
+    from saddleback.problem.names import ListedStates, ProductStates
     from saddleback.problem.policies import GreedyPolicy, MixturePolicy, SoftmaxPolicy, TabularPolicy
     from saddleback.problem.policy_file import save_policy
     from saddleback.problem.spaces import BoxStates, FiniteStates
@@ -34,12 +35,12 @@ if TYPE_CHECKING:
     from saddleback.runs.run_folder import load_policy
     from saddleback.runs.settings import Method, Part, Settings
     from saddleback.runs.verdict import Status
+    from saddleback.simulators.function import as_simulator
     from saddleback.simulators.generative_model import GenerativeModel
     from saddleback.simulators.table import Table
     from saddleback.solving.frontier import frontier
-    from saddleback.solving.kept_run import resume
     from saddleback.solving.solution import Solution
-    from saddleback.solving.solve import solve
+    from saddleback.solving.solve import resume, solve
     from saddleback.solving.strict import issue_certificate
 
 _HOME = {
@@ -53,10 +54,12 @@ _HOME = {
     "GenerativeModel": "simulators.generative_model",
     "GreedyPolicy": "problem.policies",
     "InputError": "errors",
+    "ListedStates": "problem.names",
     "Method": "runs.settings",
     "MixturePolicy": "problem.policies",
     "Part": "runs.settings",
     "OneHot": "features",
+    "ProductStates": "problem.names",
     "SaddlebackError": "errors",
     "SimulatorError": "errors",
     "UnmetError": "errors",
@@ -67,6 +70,7 @@ _HOME = {
     "Status": "runs.verdict",
     "Table": "simulators.table",
     "TabularPolicy": "problem.policies",
+    "as_simulator": "simulators.function",
     "frontier": "solving.frontier",
     "issue_certificate": "solving.strict",
     "load_policy": "runs.run_folder",
@@ -74,7 +78,7 @@ _HOME = {
     "optimal_design": "designs.optimal",
     "plot": "reports.plots",
     "report": "reports.html.page",
-    "resume": "solving.kept_run",
+    "resume": "solving.solve",
     "save_policy": "problem.policy_file",
     "save_table": "instances.table_file",
     "solve": "solving.solve",
@@ -112,10 +116,12 @@ __all__ = [
     "GenerativeModel",
     "GreedyPolicy",
     "InputError",
+    "ListedStates",
     "Method",
     "MixturePolicy",
     "OneHot",
     "Part",
+    "ProductStates",
     "SaddlebackError",
     "Settings",
     "SimulatorError",
@@ -127,6 +133,7 @@ __all__ = [
     "TabularPolicy",
     "UnmetError",
     "__version__",
+    "as_simulator",
     "frontier",
     "issue_certificate",
     "load_policy",

@@ -1,12 +1,12 @@
-"""Errors: what went wrong, in four parts (name, rule, value, remedy), with the exit code of the command line; and checks.
+"""What is said to people: errors in four parts (name, rule, value, remedy), and remarks beside an answer; and checks.
 
-Bad input is an :class:`InputError`, a fault of the user's simulator a :class:`SimulatorError`, a fault of the disk a
-:class:`StorageError`, a computation that cannot be trusted a :class:`NumericalError`. Infeasibility is an answer, not
-an error: see :class:`saddleback.runs.verdict.Status`.
+An error carries the exit code of the command line. Bad input is an :class:`InputError`, a fault of the user's simulator a
+:class:`SimulatorError`, a fault of the disk a :class:`StorageError`, a computation that cannot be trusted a
+:class:`NumericalError`. Infeasibility is an answer, not an error: see :class:`saddleback.runs.verdict.Status`.
 
 :func:`require` states any rule. The rules that come up everywhere have a check each, which returns what it has checked where
-that may have come as something else: :func:`whole`, :func:`at_least`, :func:`number`, :func:`positive`, :func:`flag` and
-:func:`one_of`.
+that may have come as something else: :func:`whole` and :func:`whole_number`, :func:`at_least`, :func:`number`, :func:`flag`
+and :func:`one_of`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import math
 import operator
 from collections.abc import Callable, Iterable
 from numbers import Integral, Real
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import Any, NamedTuple, NoReturn, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -83,6 +83,16 @@ class NumericalError(SaddlebackError):
     exit_code = 5
 
 
+class Remark(NamedTuple):
+    """Something a user should know: its kind is for programs, its text for people."""
+
+    kind: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
 def require(condition: bool, name: str, rule: str, value: Any, remedy: str) -> None:
     """Raise :class:`InputError` unless ``condition`` holds."""
     if not condition:
@@ -96,6 +106,22 @@ def whole(name: str, value: Any, low: int) -> int:
     return int(value)
 
 
+def whole_number(name: str, value: Any, least: int | None = None, remedy: str = "give a whole number") -> int:
+    """``value`` as an int: whole numbers of any kind, ``1e6`` included.
+
+    ``name`` is the argument's, ``least`` the smallest value allowed (None: any) and ``remedy`` the end of the message.
+    """
+    try:
+        real = isinstance(value, Real) and not isinstance(value, bool)
+        number = int(value) if real else None if isinstance(value, bool) else operator.index(value)
+    except (TypeError, ValueError, OverflowError):
+        number = None
+    rule = "must be a whole number" + ("" if least is None else f" of at least {least}")
+    if number is None or number != value or (least is not None and number < least):
+        raise InputError(name, rule, repr(value), remedy)
+    return number
+
+
 def at_least(
     name: str, value: int, low: int, high: int | None = None, remedy: str = "choose a whole number in that range"
 ) -> None:
@@ -106,32 +132,39 @@ def at_least(
 
 def number(
     name: str,
-    value: float,
-    low: float,
+    value: Any,
+    low: float = -math.inf,
     high: float = math.inf,
     *,
     open_low: bool = False,
     open_high: bool = False,
+    rule: str | None = None,
     remedy: str = "choose a number in that range",
-) -> None:
-    """Refuse unless low ≤ value ≤ high, an open end excluded; NaN and infinity are refused too."""
-    above = low < value if open_low else low <= value
-    below = value < high if open_high else value <= high
-    left = "(" if open_low else "["
+) -> float:
+    """``value`` as a float if low ≤ value ≤ high, an open end excluded.
+
+    Truth values, text, NaN and infinity are refused. ``rule`` says in other words than the range what is wanted.
+    """
+    real = isinstance(value, Real) and not isinstance(value, bool)
+    try:
+        x = float(value) if real else math.nan
+    except OverflowError:
+        x = math.inf
+    within = (low < x if open_low else low <= x) and (x < high if open_high else x <= high)
     right = ", inf)" if math.isinf(high) else f", {high:g})" if open_high else f", {high:g}]"
-    require(above and below and -math.inf < value < math.inf, name, f"must lie in {left}{low:g}{right}", value, remedy)
+    rule = f"must lie in {'(' if open_low else '['}{low:g}{right}" if rule is None else rule
+    require(within and math.isfinite(x), name, rule, value if real else repr(value), remedy)
+    return x
 
 
-def discount(gamma: float) -> None:
+def discount(gamma: Any) -> None:
     """Refuse unless 0 ≤ γ < 1."""
     number("gamma", gamma, 0, 1, open_high=True, remedy="set gamma = 1 - 1/H for a horizon of H steps")
 
 
 def positive(name: str, value: Any, remedy: str = "leave it out for the usual") -> float:
     """``value`` if it is a finite number above zero."""
-    good = isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < math.inf
-    require(good, name, "must be a positive number", repr(value), remedy)
-    return float(value)
+    return number(name, value, 0, open_low=True, rule="must be a positive number", remedy=remedy)
 
 
 def flag(name: str, value: Any) -> bool:
@@ -205,34 +238,3 @@ def nearest(word: Any, known: Iterable[Any], otherwise: str) -> str:
     """A question whether something known was meant, or the text ``otherwise`` where nothing known is near."""
     near = difflib.get_close_matches(str(word), [str(k) for k in known], 1, 0.6)
     return f"did you mean {near[0]}?" if near else otherwise
-
-
-def whole_number(name: str, value: Any, least: int | None = None, remedy: str = "give a whole number") -> int:
-    """``value`` as an int: whole numbers of any kind, ``1e6`` included.
-
-    ``name`` is the argument's, ``least`` the smallest value allowed (None: any) and ``remedy`` the end of the message.
-    """
-    rule = "must be a whole number" + ("" if least is None else f" of at least {least}")
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        is_real = isinstance(value, Real)
-        number = int(value) if is_real else operator.index(value)
-        if number != value:
-            raise ValueError
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(name, rule, repr(value), remedy) from None
-    require(least is None or number >= least, name, rule, repr(value), remedy)
-    return number
-
-
-def finite_number(name: str, value: Any, rule: str = "must be a finite number", remedy: str = "give a number") -> float:
-    """``value`` as a float: whole and real numbers, but no truth values, text, NaN or infinity."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise InputError(name, rule, repr(value), remedy)
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    require(math.isfinite(number), name, rule, value, remedy)
-    return number

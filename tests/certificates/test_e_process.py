@@ -8,7 +8,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saddleback.certificates.bounds.e_process import Bets, expected_width, stakes
+from saddleback.certificates.values.intervals import Bets, expected_width, stakes
 
 GOAL = np.log(1 / 0.05)
 

@@ -18,7 +18,6 @@ from scipy.stats import binom
 
 from helpers import NoiselessBuffer, random_design, random_table, sampled
 from saddleback import CMDP, Constraint, zoo
-from saddleback.certificates.values.baselines import fit_baseline
 from saddleback.certificates.values.intervals import betting
 from saddleback.certificates.values.linear import (
     CoresetReader,
@@ -32,7 +31,7 @@ from saddleback.certificates.values.linear import (
     under_linearity,
 )
 from saddleback.certificates.values.linear_plan import plan_values
-from saddleback.certificates.values.rollouts import Baseline, Rollouts, roll_out, steps_per_rollout
+from saddleback.certificates.values.rollouts import Baseline, Rollouts, fit_baseline, roll_out, steps_per_rollout
 from saddleback.designs.design import Design, full_design, weighted_design
 from saddleback.exact import mixture_values
 from saddleback.features import FeatureFunction
@@ -116,7 +115,6 @@ def run(
         frozen.baseline,
         num_rollouts,
         seed=seed,
-        stream=Stream.ROLLOUT,
         observers=[reader],
     )
     return Run(*linear_intervals(reader, rollouts), reader, rollouts)
@@ -239,7 +237,7 @@ def watched(exact: bool, rough_fit: bool, num: int = 3000) -> tuple[CoresetReade
     baseline = fit_baseline(problem, earlier, mixture)
     plan = plan_values(problem, mixture, earlier, fresh.counts, baseline, num, DELTA)
     reader = CoresetReader(problem, mixture, fresh, plan)
-    roll_out(problem, table.simulator(), mixture, baseline, num, seed=58, stream=Stream.ROLLOUT, observers=[reader])
+    roll_out(problem, table.simulator(), mixture, baseline, num, seed=58, observers=[reader])
     return reader, problem.unit_values_of(mixture_values(table, mixture))
 
 
@@ -306,7 +304,6 @@ def test_the_limit_is_what_the_bet_leaves(samples: int, num: int, g: float) -> N
             frozen.baseline,
             num,
             seed=seed,
-            stream=Stream.ROLLOUT,
             observers=[drawn, exact],
         )
         seen = _Seen.of(drawn, rollouts)
@@ -345,7 +342,7 @@ def log_wealth(drawn: CoresetReader, exact: CoresetReader, rollouts: Rollouts, V
 def test_watching_changes_nothing() -> None:
     frozen = small()
     seen = run(frozen, 20, 200, 3).rollouts
-    alone = roll_out(frozen.problem, frozen.model, frozen.mixture, frozen.baseline, 200, seed=3, stream=Stream.ROLLOUT)
+    alone = roll_out(frozen.problem, frozen.model, frozen.mixture, frozen.baseline, 200, seed=3)
     np.testing.assert_array_equal(seen.gains, alone.gains)
     assert seen.steps == alone.steps
 
@@ -531,7 +528,6 @@ def test_stakes_that_are_too_high_cost_width_only() -> None:
         frozen.baseline,
         100,
         seed=2,
-        stream=Stream.ROLLOUT,
         observers=[reader],
     )
     low, high = linear_intervals(reader, rollouts)

@@ -21,7 +21,7 @@ from saddleback.certificates.linearity.checks import (
     signal_findings,
 )
 from saddleback.certificates.linearity.findings import LinearityReport
-from saddleback.certificates.linearity.probes import choose_pairs, choose_probes
+from saddleback.certificates.linearity.held_out import choose_pairs, choose_probes
 from saddleback.certificates.values.intervals import deviation_limit
 from saddleback.designs import BY_NAME as DESIGNS
 from saddleback.designs.design import Design

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from saddleback import zoo
-from saddleback.certificates.values.baselines import fit_baseline
-from saddleback.certificates.values.rollouts import Baseline, roll_out, steps_per_rollout
+from saddleback.certificates.values.rollouts import Baseline, fit_baseline, roll_out, steps_per_rollout
 from saddleback.designs.design import full_design
 from saddleback.exact import mixture_values
 from saddleback.exact.values import state_values
@@ -54,7 +53,7 @@ def test_unbiased_and_within_range(name: str, kind: str) -> None:
         baseline = (
             wild(instance) if kind == "wild" else constant(instance, 0.0 if kind == "zero" else problem.horizon / 2)
         )
-    found = roll_out(problem, instance.simulator, policy, baseline, 4000, seed=33, stream=Stream.ROLLOUT)
+    found = roll_out(problem, instance.simulator, policy, baseline, 4000, seed=33)
     z = found.values
     assert np.all(z >= found.low - 1e-9) and np.all(z <= found.high + 1e-9)
     truth = problem.unit_values_of(mixture_values(instance.table, policy))
@@ -95,7 +94,7 @@ def test_a_fitted_baseline_lowers_the_variance() -> None:
     drawn = collect(instance.simulator, problem, design, 2000, seed=35, stream=Stream.EVALUATION)
     fitted = fit_baseline(problem, cut(drawn, problem, design, 1), policy)
     spread = [
-        roll_out(problem, instance.simulator, policy, b, 3000, seed=36, stream=Stream.ROLLOUT).values.std(axis=0)
+        roll_out(problem, instance.simulator, policy, b, 3000, seed=36).values.std(axis=0)
         for b in (fitted, constant(instance, 0.0))
     ]
     assert np.all(spread[0] < 0.7 * spread[1])
@@ -107,7 +106,7 @@ def test_same_seed_same_rollouts_and_cost() -> None:
     baseline = constant(instance, 1.0)
     before = instance.simulator.num_queries
     runs = [
-        roll_out(problem, instance.simulator, policy, baseline, n, seed=s, stream=Stream.ROLLOUT)
+        roll_out(problem, instance.simulator, policy, baseline, n, seed=s)
         for n, s in ((5000, 1), (5000, 1), (5000, 2), (9000, 1))
     ]
     np.testing.assert_array_equal(runs[0].gains, runs[1].gains)
@@ -121,7 +120,7 @@ def test_by_start_state() -> None:
     instance = zoo.make("random-linear", states=3, dim=2, actions=2)
     problem = instance.problem
     policy = mixture(instance)
-    found = roll_out(problem, instance.simulator, policy, constant(instance, 5.0), 6000, seed=4, stream=Stream.ROLLOUT)
+    found = roll_out(problem, instance.simulator, policy, constant(instance, 5.0), 6000, seed=4)
     for s in range(3):
         alone = found.from_start(s)
         truth = sum(

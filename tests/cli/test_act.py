@@ -15,8 +15,7 @@ from saddleback.features import FeatureFunction
 from saddleback.files.npz import write_arrays
 from saddleback.instances.instance import Instance
 from saddleback.problem.cmdp import CMDP, Constraint, Start
-from saddleback.problem.episode import Episode
-from saddleback.problem.policies import GreedyPolicy, MixturePolicy, SoftmaxPolicy, TabularPolicy
+from saddleback.problem.policies import Episode, GreedyPolicy, MixturePolicy, SoftmaxPolicy, TabularPolicy
 from saddleback.problem.policy_file import load_mixture, save_policy
 from saddleback.problem.spaces import BoxStates
 from saddleback.runs.run_folder import load_policy

@@ -163,7 +163,7 @@ def test_interrupt_exits_130(run, monkeypatch):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(solve_verb, "solve_kept", interrupted)
+    monkeypatch.setattr(solve_verb, "carry_out", interrupted)
     assert run("solve", "garnet")[0] == 130
 
 

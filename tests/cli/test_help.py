@@ -18,10 +18,9 @@ from cli.command_line import Call, quietly, words
 from repository.import_graph import graph_of, modules_of
 from repository.offenders import expect_none
 from saddleback import cli, zoo
-from saddleback.cli import verbs
 
 ROOT: Any = typer.main.get_command(cli.app)
-VERBS: dict[str, Any] = {name: verbs.load(name) for name in verbs.VERBS}
+VERBS: dict[str, Any] = {name: cli.load(name) for name in cli.VERBS}
 
 
 def options(command: Any) -> list[Any]:
@@ -44,15 +43,15 @@ def test_the_front_page(run: Call) -> None:
     text = words(re.sub("[│╭╰─╮╯]", " ", out))
     for verb in VERBS:
         assert re.search(rf"\b{verb}\b", out), verb
-    for said in (*verbs.NOTES, *verbs.OPTIONS.values(), *(verb.summary for verb in verbs.VERBS.values())):
+    for said in (*cli.NOTES, *cli.OPTIONS.values(), *(verb.summary for verb in cli.VERBS.values())):
         assert words(said) in text, said
     assert run()[1].split() == out.split()  # nothing at all is a question too
 
 
 def test_the_front_page_says_what_the_verbs_say() -> None:
     """Its sentences stand in a table of their own, because no verb is imported for it."""
-    assert {name: verb.summary for name, verb in verbs.VERBS.items()} == {v: VERBS[v].help for v in VERBS}
-    assert {p.opts[0]: p.help for p in ROOT.params} | {"--help": "Show this message and exit."} == verbs.OPTIONS
+    assert {name: verb.summary for name, verb in cli.VERBS.items()} == {v: VERBS[v].help for v in VERBS}
+    assert {p.opts[0]: p.help for p in ROOT.params} | {"--help": "Show this message and exit."} == cli.OPTIONS
     assert ROOT.get_command(None, "no-such-verb") is None and ROOT.list_commands(None) == list(VERBS)
 
 
@@ -77,7 +76,7 @@ def test_only_the_verb_that_is_called_is_imported() -> None:
     bare = subprocess.run([sys.executable, "-c", BARE], capture_output=True, text=True, check=True).stdout.split()
     front = loaded_by("--help") - set(bare)  # an older typer loads its help pages itself
     assert front & {"numpy", "scipy", "markdown_it", "saddleback.solving", "typer.rich_utils"} == set()
-    assert [name for name in front if name.startswith("saddleback.cli.")] == ["saddleback.cli.verbs"]
+    assert [name for name in front if name.startswith("saddleback.cli.")] == []
     exact = loaded_by("exact", "wireless")
     assert {f"saddleback.cli.{verb}" for verb in VERBS} & exact == {"saddleback.cli.exact"}
     stations = {name.split(".")[1] for name in exact if name.startswith("saddleback.")}

@@ -20,7 +20,7 @@ from cli.command_line import Call, quietly, read, rewrite
 from helpers import random_table
 from places import DOCS
 from saddleback import save_table
-from saddleback.cli.verbs import VERBS
+from saddleback.cli import VERBS
 
 jsonschema = pytest.importorskip("jsonschema", reason="a test tool: pip install 'saddleback[test]'")
 

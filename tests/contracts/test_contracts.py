@@ -3,37 +3,38 @@
 import numpy as np
 import pytest
 
+from helpers import needs_by_name
 from saddleback import testing
 from saddleback.designs import BY_NAME as DESIGNS
 from saddleback.features import FeatureFunction, FeatureMatrix, OneHot
 from saddleback.instances.zoo import make
 from saddleback.method.duals import BY_NAME as DUALS
 from saddleback.method.evaluators import BY_NAME as EVALUATORS
-from saddleback.method.evaluators import INTERACTIVE, LSPE
+from saddleback.method.evaluators import LSPE
 from saddleback.method.evaluators.rollouts import Rollouts
-from saddleback.method.oracles import InteractiveSolver, Interval, Proposal
+from saddleback.method.oracles import InteractiveEvaluator, InteractiveSolver, Interval, Proposal
 from saddleback.method.solvers import BY_NAME as SOLVERS
-from saddleback.method.solvers import EXTRAS, TABULAR
 from saddleback.problem.policies import TabularPolicy
 
 
 @pytest.mark.parametrize("name", SOLVERS)
 def test_solver(name):
-    if name in EXTRAS:
-        pytest.importorskip(EXTRAS[name], reason=f"{EXTRAS[name]} is not installed")
+    if package := needs_by_name(name).package:
+        pytest.importorskip(package[0], reason=f"{package[0]} is not installed")
     solver = SOLVERS[name](steps=2000) if name == "stable-baselines3" else SOLVERS[name]()  # networks take their time
     if isinstance(solver, InteractiveSolver):
         testing.check_interactive_solver(solver)
     else:
-        testing.check_solver(solver, tabular=name in TABULAR)
+        testing.check_solver(solver, tabular=needs_by_name(name).every_pair)
 
 
 @pytest.mark.parametrize("name", EVALUATORS)
 def test_evaluator(name):
-    if name in INTERACTIVE:
-        testing.check_interactive_evaluator(EVALUATORS[name]())
-        return
-    testing.check_evaluator(EVALUATORS[name](), tabular=name.startswith("tabular"))
+    evaluator = EVALUATORS[name]()
+    if isinstance(evaluator, InteractiveEvaluator):
+        testing.check_interactive_evaluator(evaluator)
+    else:
+        testing.check_evaluator(evaluator, tabular=name.startswith("tabular"))
 
 
 @pytest.mark.parametrize("name", DESIGNS)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from saddleback.designs import BY_NAME
+from saddleback.designs.candidates import Full
 from saddleback.designs.frank_wolfe import FrankWolfe
-from saddleback.designs.full import Full
 from saddleback.errors import InputError
 from saddleback.features import FeatureFunction, FeatureMatrix, OneHot
 from saddleback.problem.cmdp import CMDP, Constraint, Start

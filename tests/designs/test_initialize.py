@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saddleback.designs.initialize import _extended, literal, symmetric
+from saddleback.designs.frank_wolfe import _extended, literal, symmetric
 from saddleback.errors import InputError
 
 universal = settings(derandomize=True, deadline=None, max_examples=60)

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saddleback.designs import leverage as module
+from saddleback.designs import candidates as module
+from saddleback.designs.candidates import all_leverages, largest, prune, whitening
 from saddleback.designs.design import orthonormalizing_map
 from saddleback.designs.exchange import exchange_weights
-from saddleback.designs.leverage import all_leverages, largest, prune, whitening
 
 universal = settings(derandomize=True, deadline=None, max_examples=40)
 

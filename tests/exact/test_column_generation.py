@@ -14,7 +14,6 @@ from saddleback.errors import InputError, NumericalError
 from saddleback.exact import (
     best_policy,
     column_generation,
-    columns,
     mixture_values,
     policy_values,
     solve_by_columns,
@@ -234,7 +233,7 @@ def test_the_gap_is_what_was_asked_for_and_holds(tolerance: float) -> None:
 def test_policies_that_are_lied_about_do_not_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     """Values too high by 0.01 in every column cannot close the gap: the upper limit does not depend on them."""
     table = zoo.make("garnet", states=300, actions=5, gamma=0.95).table
-    honest = columns.price
+    honest = column_generation.price
 
     def lie(*arguments: object, **more: object) -> object:
         priced = honest(*arguments, **more)
@@ -243,7 +242,7 @@ def test_policies_that_are_lied_about_do_not_pass(monkeypatch: pytest.MonkeyPatc
         limits = priced.found.limits
         return priced._replace(found=priced.found._replace(limits=type(limits)(limits.low - 0.01, limits.high - 0.01)))
 
-    monkeypatch.setattr(columns, "price", lie)
+    monkeypatch.setattr(column_generation, "price", lie)
     with pytest.raises(NumericalError, match=r"proved a gap of 0\.01"):
         solve_by_columns(table)
 
@@ -252,17 +251,17 @@ def test_policies_that_are_lied_about_do_not_pass(monkeypatch: pytest.MonkeyPatc
 def test_few_policies_are_priced(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """At most 11, c alone and r alone included; with the master's own prices only it would take more."""
     table = zoo.make("garnet", states=2000, actions=5, seed=seed, gamma=0.95).table
-    calls, ask = [], columns.Columns.ask
+    calls, ask = [], column_generation.Columns.ask
 
-    def counted(self: columns.Columns, *arguments: object, **more: object) -> float:
+    def counted(self: column_generation.Columns, *arguments: object, **more: object) -> float:
         calls.append(arguments)
         return ask(self, *arguments, **more)
 
-    monkeypatch.setattr(columns.Columns, "ask", counted)
+    monkeypatch.setattr(column_generation.Columns, "ask", counted)
     value = solve_by_columns(table, stationary=False).value
     assert len(calls) <= 11
     calls.clear()
-    monkeypatch.setattr(columns, "interpolate", lambda *_: None)
+    monkeypatch.setattr(column_generation, "interpolate", lambda *_: None)
     assert solve_by_columns(table, stationary=False).value == pytest.approx(value, abs=2e-6)
     assert len(calls) > 11
 
@@ -316,7 +315,9 @@ def test_a_discount_beyond_double_precision_is_refused() -> None:
 
 
 def test_a_verdict_that_cannot_be_reached_is_not_guessed() -> None:
-    undecided = columns.Certified(column_generation.largest_slack(np.array([[-1.0]]), np.ones(1)), 1.0, np.ones(2))
+    undecided = column_generation.Certified(
+        column_generation.largest_slack(np.array([[-1.0]]), np.ones(1)), 1.0, np.ones(2)
+    )
     with pytest.raises(NumericalError, match="beyond double precision"):
         column_generation._feasible(undecided, 1e-9)
 

@@ -7,9 +7,9 @@ import pytest
 
 from exact.random_tables import random_table
 from saddleback import zoo
-from saddleback.exact import evaluation, occupancy, state_values
+from saddleback.exact import occupancy, policy_iteration, state_values
 from saddleback.exact.bellman import Model
-from saddleback.exact.evaluation import evaluate, visits
+from saddleback.exact.policy_iteration import evaluate, visits
 from saddleback.problem.policies import TabularPolicy
 from saddleback.simulators.table import Table
 
@@ -53,8 +53,8 @@ def test_rounding_ends_what_cannot_be_had() -> None:
 
 def test_slow_chains_are_factored_and_fast_ones_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    factored = evaluation._factored
-    monkeypatch.setattr(evaluation, "_factored", lambda *a: calls.append(a) or factored(*a))
+    factored = policy_iteration._factored
+    monkeypatch.setattr(policy_iteration, "_factored", lambda *a: calls.append(a) or factored(*a))
     for name, slow in (("fast, sparse", False), ("slow, narrow", True), ("long chain", True)):
         calls.clear()
         table = TABLES[name]()
@@ -73,15 +73,15 @@ def test_a_hub_does_not_spoil_the_band() -> None:
     table = Table.of(P, np.eye(S)[:, :1], np.eye(S)[None, :, 1:2], [0.0], gamma=gamma, rho=np.eye(S)[7])
     model = Model.of(table, table.problem(), compiled=False)
     chain = model.chain(np.zeros(S, dtype=np.int32))
-    assert evaluation._price_of_factors(chain, 2) < 50  # sweeps; with the hub in the band it would be 10⁵
+    assert policy_iteration._price_of_factors(chain, 2) < 50  # sweeps; with the hub in the band it would be 10⁵
 
 
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("direct", [True, False])
 def test_visits_are_the_occupancy(name: str, direct: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not direct:
-        monkeypatch.setattr(evaluation, "_SLOW", np.inf)
-        monkeypatch.setattr(evaluation, "_DENSE", 0)
+        monkeypatch.setattr(policy_iteration, "_SLOW", np.inf)
+        monkeypatch.setattr(policy_iteration, "_DENSE", 0)
     table = TABLES[name]()
     model, actions = Model.of(table, table.problem(), compiled=False), policy_of(table, 2)
     d = visits(model, actions, 1e-6)

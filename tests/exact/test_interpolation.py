@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from saddleback.exact.columns import interpolate
+from saddleback.exact.column_generation import interpolate
 
 
 def frontier(lam: np.ndarray, curved: float) -> np.ndarray:

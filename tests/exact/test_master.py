@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from saddleback.exact.master import best_reward, largest_slack
+from saddleback.exact.linear_program import best_reward, largest_slack
 
 SIZES = st.tuples(st.integers(1, 12), st.integers(1, 4))
 

@@ -5,6 +5,7 @@ import pytest
 
 from saddleback import testing
 from saddleback.features import (
+    BY_NAME,
     FeatureFunction,
     FeatureMap,
     Frame,
@@ -18,7 +19,6 @@ from saddleback.features import (
     WithConstant,
     make,
 )
-from saddleback.features.making import BY_NAME
 from saddleback.instances.zoo import make as make_problem
 from saddleback.problem.spaces import BoxStates, Features, FiniteStates
 

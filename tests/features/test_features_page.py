@@ -3,8 +3,7 @@
 import re
 
 from places import DOCS
-from saddleback.features import make, settings_of
-from saddleback.features.making import BY_NAME
+from saddleback.features import BY_NAME, make, settings_of
 from saddleback.problem.spaces import BoxStates
 
 PAGE = (DOCS / "features.md").read_text()

@@ -24,7 +24,7 @@ from saddleback.features import (
     Tiles,
     examine,
 )
-from saddleback.features.polynomial import count, multi_indices
+from saddleback.features.basis import count, multi_indices
 from saddleback.problem.spaces import BoxStates, FiniteStates
 
 LINE, SQUARE = BoxStates([0.0], [4.0]), BoxStates([-1.0, 0.0], [1.0, 10.0])

@@ -34,7 +34,7 @@ from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.simulators.generative_model import Draw, GenerativeModel
 from saddleback.simulators.table import Table
 from saddleback.solving.frontier import frontier
-from saddleback.solving.parts import parts_of
+from saddleback.solving.prepared import parts_of
 from saddleback.solving.solution import Solution
 
 NAMES = tuple(BY_NAME)

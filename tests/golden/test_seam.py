@@ -30,7 +30,7 @@ FORMS = {
 
 
 def held_as_samples(buffer, dtype):
-    batches = SampleBatches(buffer.index.astype(dtype), Parts(buffer.batch_sizes))
+    batches = SampleBatches(buffer.batches.index.astype(dtype), Parts(buffer.batch_sizes))
     return dataclasses.replace(buffer, batches=batches, compiled=dtype == np.uint32)
 
 

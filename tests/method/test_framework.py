@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers import descent_guarantee
 from saddleback.errors import InputError
 from saddleback.method.duals import ProjectedDescent
 from saddleback.method.framework import Oracle, Outcome, run
 from saddleback.method.oracles import Proposal, Step, round_to_grid, simplex_point
 from saddleback.problem.policies import TabularPolicy
-from saddleback.theory import Guarantee, dual_settings, guarantee_of
+from saddleback.theory.meta_theorem import Guarantee, dual_settings
 from theory.adversarial_oracles import (
     Adversary,
     BoundBroken,
@@ -67,7 +68,7 @@ def test_the_bounds_for_any_K_hold_whatever_the_oracles_do() -> None:
         eta = U / (H * math.sqrt(K)) * float(np.exp(rng.uniform(-1, 1)))
         f_m, f_e = zeta * rng.uniform(0, 0.15, size=2)
         target = min(b + float(rng.uniform(-0.3, 0.3)) * zeta, H)
-        promise = guarantee_of(
+        promise = descent_guarantee(
             upper=U,
             step_size=eta,
             num_iterations=K,
@@ -123,7 +124,7 @@ def test_the_bounds_for_any_K_are_broken_by_an_evaluator_worse_than_it_says() ->
     values = play(Adversary(CLIFF, 0.1, 0.4, choose, sign), dual)
 
     def promise(f_e: float) -> Guarantee:
-        return guarantee_of(
+        return descent_guarantee(
             upper=U,
             step_size=dual.step_size,
             num_iterations=K,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,21 +11,28 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from helpers import random_table
+import saddleback
+from helpers import needs_by_name, random_table
+from saddleback.designs.exchange import Exchange
 from saddleback.errors import InputError
 from saddleback.exact import best_policy, mixture_values, solve_by_columns, solve_exactly
 from saddleback.features import FeatureMatrix, OneHot
 from saddleback.instances.table_file import load_table, save_table
-from saddleback.method.solvers import BY_NAME, EXTRAS
-from saddleback.problem.actions import RestrictedFeatures, permitted_policy, read_allowed, stand_ins_of
+from saddleback.method.solvers import BY_NAME
+from saddleback.problem.actions import RestrictedFeatures, permitted_policy, read_allowed, serving_pairs, stand_ins_of
 from saddleback.problem.cmdp import CMDP, Constraint
-from saddleback.problem.named_states import ListedStates
+from saddleback.problem.names import ListedStates
 from saddleback.problem.policies import GreedyPolicy, SoftmaxPolicy, TabularPolicy
 from saddleback.problem.spaces import BoxStates, FiniteStates
-from saddleback.simulators.checks.running import run_checks
+from saddleback.runs.settings import Method
+from saddleback.sampling.blocks import InOrder
+from saddleback.simulators.checks import run_checks
 from saddleback.simulators.function import as_simulator
-from saddleback.simulators.generative_model import GenerativeModel
+from saddleback.simulators.generative_model import GenerativeModel, Stream
 from saddleback.simulators.table import Table
+from saddleback.solving.kept_run import Drawing
+from saddleback.solving.prepare import prepare_from
+from saddleback.solving.stored_samples import draw_rounds, open_samples
 from saddleback.testing import check_features
 from spelled_out import solve
 
@@ -155,7 +163,7 @@ def forbidding(table: Table) -> GenerativeModel:
     return GenerativeModel(sample, table.num_states)
 
 
-SOLVERS = sorted(set(BY_NAME) - set(EXTRAS))
+SOLVERS = sorted(name for name in BY_NAME if needs_by_name(name).package is None)
 
 
 @pytest.mark.parametrize("linear", [False, True])
@@ -183,6 +191,88 @@ def test_certificates_bound_the_best_allowed_policy(linear: bool) -> None:
     best = solve_exactly(table).value
     assert proof.value[0] <= mixture_values(table, found.mixture)[0] <= proof.value[1]
     assert best <= proof.upper_bound < solve_exactly(free).value, "tighter than any bound over all actions"
+
+
+class CountsPairs(InOrder):
+    """Draws here, and counts the samples of every (stream, pair) that it is asked for."""
+
+    def __init__(self) -> None:
+        self.drawn: dict[tuple[int, int], int] = {}
+
+    def run(self, function: Any, tasks: Any) -> Any:
+        for task in tasks:
+            key = (task.stream, task.pair)
+            self.drawn[key] = self.drawn.get(key, 0) + task.size
+        return super().run(function, tasks)
+
+    def of_pairs(self, streams: Iterable[int]) -> np.ndarray[Any, Any]:
+        """Samples of each pair (S, A), over some streams."""
+        return np.array([sum(self.drawn.get((int(t), x), 0) for t in streams) for x in range(S * A)]).reshape(S, A)
+
+
+DRAWN = (Stream.SOLVER, Stream.EVALUATION, Stream.CERTIFICATE)
+
+
+@pytest.mark.parametrize("words", [{}, {"feasibility": "strict"}, {"method": Method.paper(iterations=20)}])
+def test_no_sample_is_drawn_of_a_pair_that_is_not_allowed(words: dict[str, Any]) -> None:
+    table = tempting()[1]
+    problem, model, counting = table.problem(), table.simulator(), CountsPairs()
+    found = saddleback.solve(problem, model, samples=60_000, seed=3, executor=counting, **words)
+    n = counting.of_pairs(DRAWN)
+    assert not n[~MASK].any() and n[MASK].all()
+    parts: Any = found.prepared
+    buffers = [parts.solver_buffer, parts.evaluation_buffer]
+    assert [b.num_samples for b in buffers] == [int(counting.of_pairs([t]).sum()) for t in DRAWN[:2]]
+    assert parts.samples == sum(b.num_samples for b in buffers) and found.samples <= 60_000
+    for buffer in buffers:  # the others have the samples of the action that they stand for, to the last one
+        P = buffer.empirical_model().toarray().reshape(S, A, -1)
+        np.testing.assert_array_equal(P, np.take_along_axis(P, stand_ins_of(MASK)[:, :, None], axis=1))
+    proof: Any = found.certificate
+    assert proof.value[0] <= mixture_values(table, found.mixture)[0] <= proof.value[1]
+    assert solve_exactly(table).value <= proof.upper_bound
+
+
+def test_observed_signals_of_a_pair_that_is_not_allowed_are_those_of_its_stand_in() -> None:
+    def step(state: int, action: int, rng: np.random.Generator) -> tuple[int, float]:
+        assert MASK[state, action]
+        return int(rng.integers(S)), float(rng.random() + state + 10 * action)
+
+    fields: dict[str, Any] = {"reward_range": (0, 26), "constraints": [Constraint("c", np.ones((S, A)), "<=", 20.0)]}
+    problem = CMDP(gamma=0.9, states=S, actions=A, start=0, reward=None, actions_allowed=MASK, **fields)
+    found = saddleback.solve(problem, step, samples=20_000)
+    u = found.prepared.evaluation_buffer.utilities(found.prepared.problem)[:, 0].reshape(S, A)
+    np.testing.assert_array_equal(u, np.take_along_axis(u, stand_ins_of(MASK), axis=1))
+    np.testing.assert_allclose(26 * u[MASK], (np.arange(S)[:, None] + 10 * np.arange(A) + 0.5)[MASK], atol=0.1)
+
+
+@pytest.mark.parametrize("buffer", ["memory", "streamed"])
+def test_a_store_need_not_hold_pairs_that_are_not_allowed(tmp_path: Path, buffer: Any) -> None:
+    table = tempting()[1]
+    problem, model = table.problem(), table.simulator()
+    options = {"rounds": 1, "seed": 0}
+    found, _ = draw_rounds(problem, model, tmp_path / "s", "t", (), options, Drawing(), lambda *_: None)
+    assert (found["pairs"], found["samples"]) == (MASK.sum(), 4 * 4096 * MASK.sum())
+    with open_samples(tmp_path / "s") as store:
+        held = np.array([store.held(t, S * A) for t in DRAWN[:2]]).reshape(2, S, A)
+        assert not held[:, ~MASK].any() and held[:, MASK].all()
+        parts = prepare_from(problem, store, buffer=buffer)
+        assert parts.samples == found["samples"]
+        P = parts.evaluation_buffer.empirical_model().toarray().reshape(S, A, -1)
+        np.testing.assert_array_equal(P, np.take_along_axis(P, stand_ins_of(MASK)[:, :, None], axis=1))
+        solution = saddleback.solve(problem, model, samples=60_000, reuse=store)
+    assert solution.value == pytest.approx(solve_exactly(table).value, abs=0.1)
+
+
+def test_samples_go_to_the_pairs_that_are_allowed_and_to_all_of_them_where_all_are() -> None:
+    states, actions = np.divmod(np.arange(S * A), A)
+    assert serving_pairs(None, states, actions) is None
+    serving = serving_pairs(stand_ins_of(MASK), states, actions)
+    assert serving is not None and np.array_equal(serving == np.arange(S * A), MASK.ravel())
+    some = serving_pairs(stand_ins_of(MASK), np.array([4, 0, 0]), np.array([0, 1, 0]))
+    assert some is not None and some.tolist() == [0, 1, 1], "the stand-in of the first is not among them"
+    problem = tempting(linear=True)[1].problem()
+    design = Exchange().design(problem)
+    assert np.all(MASK[design.states, design.actions])
 
 
 def test_a_mask_is_kept_by_files_and_copies(tmp_path: Path) -> None:

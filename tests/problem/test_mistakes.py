@@ -16,7 +16,7 @@ import pytest
 from saddleback import CMDP, Constraint, FiniteStates, GenerativeModel, Start, Table, solve
 from saddleback.errors import InputError, SimulatorError
 from saddleback.features import FeatureMatrix
-from saddleback.problem.named_states import ProductStates
+from saddleback.problem.names import ProductStates
 from saddleback.problem.spaces import BoxStates
 from saddleback.simulators.function import as_simulator, from_function
 

@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saddleback.errors import InputError
-from saddleback.problem.actions import Action
 from saddleback.problem.cmdp import CMDP, Constraint, Start
-from saddleback.problem.named_states import ListedStates, ProductStates, state_space
+from saddleback.problem.names import Action, ListedStates, ProductStates, state_space
 from saddleback.problem.policies import TabularPolicy
 from saddleback.problem.signals import PairFunction
 from saddleback.problem.spaces import BoxStates, FiniteStates

@@ -40,6 +40,14 @@ def test_our_own_parts():
         parts["kite"]
 
 
+def test_a_part_of_our_own_may_be_loaded_when_asked_for():
+    parts = Registry("toys", {"ball": "colorsys:rgb_to_hsv", "lost": "nowhere_at_all:kite"})
+    assert list(parts) == ["ball", "lost"]
+    assert parts["ball"] is sys.modules["colorsys"].rgb_to_hsv
+    with pytest.raises(ModuleNotFoundError, match="nowhere_at_all"):
+        parts["lost"]
+
+
 def test_a_part_of_another_package_is_listed_and_loaded_when_asked_for(install):
     parts = toys()
     assert "top" not in parts

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers import random_table, tabular_buffer
+from saddleback.designs.candidates import largest
 from saddleback.designs.exchange import exchange_weights
 from saddleback.designs.frank_wolfe import optimal_weights
-from saddleback.designs.leverage import largest
 from saddleback.method.master_lp import solve_master
 from saddleback.problem.rounding import falling_order, first_largest, on_grid, rounded
 

@@ -15,8 +15,8 @@ from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.spaces import FiniteStates
 from saddleback.runs.settings import Method
 from saddleback.simulators.generative_model import GenerativeModel
-from saddleback.solving.a_priori import oracle_errors
 from saddleback.solving.prepare import prepare
+from saddleback.solving.promise import oracle_errors
 from spelled_out import solve
 
 

@@ -13,7 +13,7 @@ from helpers import random_table
 from reports.printing import printed, words
 from saddleback.certificates import Certificate, Finding, LinearityReport
 from saddleback.certificates.assumptions import Assumptions
-from saddleback.problem.remarks import Remark
+from saddleback.errors import Remark
 from saddleback.runs.text import print_certificate
 
 TABLE = random_table(1)  # values in [0, 5], constraint-0 >= 2

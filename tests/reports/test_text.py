@@ -16,9 +16,9 @@ from rich.table import Table as RichTable
 from reports.printing import WIDTH, fits, printed, words
 from saddleback import zoo
 from saddleback.certificates import Certificate
+from saddleback.errors import Remark
 from saddleback.exact import mixture_values, solve_exactly
 from saddleback.problem.policies import MixturePolicy, TabularPolicy
-from saddleback.problem.remarks import Remark
 from saddleback.reports.text import print_exact
 from saddleback.runs.answer import ConstraintReport, MemberReport
 from saddleback.runs.numbers import at_most, between, confidence, number, percent, symbol

@@ -1,16 +1,20 @@
 """Who imports whom inside the package, read from the syntax tree: nothing is imported to find out.
 
-An import counts the same at the top of a file, inside a function, and for the type checker only.
+An import counts the same at the top of a file, inside a function, as "module:name" in a table of parts that are loaded when
+they are asked for, and for the type checker only.
 """
 
 from __future__ import annotations
 
 import ast
 import graphlib
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
+
+_PART = re.compile(r"(saddleback(?:\.\w+)+):(\w+)")
 
 Graph = Mapping[str, set[str]]
 """A module or a station, and those that it imports."""
@@ -52,6 +56,8 @@ def imports_of(text: str, known: frozenset[str]) -> list[Import]:
                 ]
             case ast.Call(func=ast.Attribute(attr="import_module"), args=[ast.Constant(value=str(module)), *_]):
                 found.append(Import(module, None, node.lineno))
+            case ast.Constant(value=str(text)) if part := _PART.fullmatch(text):
+                found.append(Import(part[1], part[2], node.lineno))
     own = [i for i in found if i.module.split(".")[0] == "saddleback"]
     return [i._replace(module=i.module.removeprefix("saddleback").removeprefix(".") or "__init__") for i in own]
 

@@ -45,7 +45,7 @@ def test_batches_are_consecutive_pieces_of_each_pairs_sequence():
 
 def as_samples(buffer, dtype):
     """The same buffer, held as samples: intp for numpy, uint32 for compiled code."""
-    batches = SampleBatches(buffer.index.astype(dtype), Parts(buffer.batch_sizes))
+    batches = SampleBatches(buffer.batches.index.astype(dtype), Parts(buffer.batch_sizes))
     return dataclasses.replace(buffer, batches=batches, compiled=dtype == np.uint32)
 
 
@@ -147,7 +147,7 @@ def test_large_buffers_are_compiled_and_give_the_same_policies(monkeypatch):
             patch.setattr(f"saddleback.sampling.counted_buffer.{name}", 1)
             large = sampled(table, problem, design, 24, 6)
         assert (large.compiled, large.batches.index.dtype) == (True, np.uint32)
-        assert large.batches.num_bytes == 4 * large.batches.num_samples
+        assert large.batches.index.nbytes == 4 * large.batches.index.size
         np.testing.assert_allclose([p.theta for p in LSMDVI().solve(problem, large, mixing)], thetas, rtol=1e-13)
 
 
@@ -267,7 +267,7 @@ def test_continuous_states():
         everywhere.append(expected)
     np.testing.assert_allclose(buffer.average(value), np.mean(everywhere, axis=0), atol=1e-13)
     np.testing.assert_allclose(buffer.average(buffer.at_support(value)), np.mean(everywhere, axis=0), atol=1e-13)
-    np.testing.assert_array_equal(buffer.support[buffer.index[1, :4]], samples.next_states[0][4:8])
+    np.testing.assert_array_equal(buffer.support[buffer.batches.index[1, :4]], samples.next_states[0][4:8])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -17,7 +17,7 @@ from saddleback.problem.spaces import BoxStates
 from saddleback.runs.settings import Method
 from saddleback.sampling.candidate_pool import grown, highest_leverages, may_grow
 from saddleback.simulators.generative_model import GenerativeModel
-from saddleback.solving.parts import parts_of
+from saddleback.solving.prepared import parts_of
 from spelled_out import solve
 
 CENTRES = np.linspace(0.0, 1.0, 7)

@@ -21,14 +21,15 @@ from saddleback.method.solvers import LSMDVI, MirrorDescent, PlugIn
 from saddleback.problem.policies import GreedyPolicy, SoftmaxPolicy
 from saddleback.runs.settings import Method, Settings
 from saddleback.sampling.blocks import BlockSource, blocks_for
+from saddleback.sampling.buffer import counted
+from saddleback.sampling.store.buffers import counted_buffer
 from saddleback.sampling.store.layout import Layout
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.sampling.streamed_buffer import StreamedBuffer, streamed_buffer
 from saddleback.sampling.value_functions import MaxDifference, PolicyValue, SoftDifference
 from saddleback.simulators.generative_model import Stream
 from saddleback.solving.find import find_policy
-from saddleback.solving.prepare import prepare
-from saddleback.solving.prepare_from_store import counted_buffer, prepare_from
+from saddleback.solving.prepare import prepare, prepare_from
 from sampling.streamed_runs import SEED, QuickDisk, fill, in_memory, square
 
 COUNTS = np.array([4600 if x % 5 == 0 else 330 + 7 * x for x in range(27)])  # some pairs have two blocks
@@ -137,8 +138,7 @@ def test_what_a_streamed_buffer_refuses(made: Any, tmp_path: Path) -> None:
     problem, model, design, store = made
     ours = streamed_buffer(store, 0, problem, design, 4)
     for question in (
-        ours.empirical_model,
-        ours.samples,
+        lambda: counted(ours),
         lambda: ours.average(np.zeros(0)),
         lambda: ours.at_support(np.zeros(0)),
         lambda: ours.expect(0, np.ones(5)),
@@ -228,13 +228,13 @@ def test_many_counts_are_kept_sparse(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with SampleStore.create(tmp_path / "s", {}, Layout.of(problem.states), disk=QuickDisk()) as store:
         for block in blocks_for(0, np.full(design.size, 300)):
             store.add(block, source.draw(block))
-        monkeypatch.setattr("saddleback.solving.prepare_from_store._MOST_COUNTS", 2000)
-        monkeypatch.setattr("saddleback.solving.prepare_from_store._TALLY", 1000)
+        monkeypatch.setattr("saddleback.sampling.store.buffers._MOST_COUNTS", 2000)
+        monkeypatch.setattr("saddleback.sampling.store.buffers._TALLY", 1000)
         ours = counted_buffer(store, 0, problem, design, 5)
         V = np.random.default_rng(0).random(12)
         for t in range(5):
             np.testing.assert_allclose(ours.expect(t, V[ours.support]), memory.expect(t, V[memory.support]), rtol=1e-12)
-        monkeypatch.setattr("saddleback.solving.prepare_from_store._MOST_COUNTS", 500)
+        monkeypatch.setattr("saddleback.sampling.store.buffers._MOST_COUNTS", 500)
         with pytest.raises(InputError, match="use fewer batches"):
             counted_buffer(store, 0, problem, design, 5)
 

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from saddleback.simulators.generative_model import Draw
-from saddleback.simulators.repeats import first_difference
+from saddleback.simulators.generative_model import Draw, first_difference
 
 
 def test_the_first_row_that_differs_is_named():

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from saddleback.runs.settings import Method
-from saddleback.solving.parts import parts_of
-from saddleback.solving.prepare_from_store import prepare_from
+from saddleback.solving.prepare import prepare_from
+from saddleback.solving.prepared import parts_of
 from saddleback.solving.strict import issue_certificate
 from sampling.streamed_runs import fill, square
 from spelled_out import solve

@@ -8,6 +8,7 @@ import pytest
 import saddleback
 from saddleback import InputError, Method, Part, UnmetError, resume, zoo
 from saddleback.runs.run_folder import Run, load_run
+from saddleback.simulators.function import as_simulator
 
 
 def stopping_after(simulator, calls):
@@ -64,6 +65,37 @@ def test_a_run_made_in_python_is_resumed_with_its_problem(tmp_path: Path) -> Non
         saddleback.solve(problem, stopping_after(made()[1], 9_000), samples=20_000, out=tmp_path / "run")
     with pytest.raises(InputError, match="made in Python"):
         resume(tmp_path / "run")
+
+
+def test_a_plain_function_is_a_simulator_wherever_one_is_asked_for(tmp_path: Path) -> None:
+    """In solve, and in what follows it: a certificate, a frontier's band, a run that is taken up."""
+
+    def step(state: int, action: int, rng: np.random.Generator) -> int:
+        return int(min(4, state + 1) if rng.random() < 0.3 + 0.3 * action else max(0, state - 1))
+
+    def breaking(state: int, action: int, rng: np.random.Generator) -> int:
+        calls.append(state)
+        if len(calls) > 12_000:
+            raise KeyboardInterrupt
+        return step(state, action, rng)
+
+    calls: list[int] = []
+    cost = saddleback.Constraint("effort", np.tile([0.0, 1.0], (5, 1)), "<=", 4.0)
+    reward = np.repeat(np.arange(5.0)[:, None], 2, axis=1)
+    problem = saddleback.CMDP(gamma=0.9, states=5, actions=2, start=0, reward=reward, constraints=[cost])
+    model = as_simulator(problem, step)
+    found = saddleback.solve(problem, step, samples=20_000)
+    proof = saddleback.issue_certificate(found, step, samples=10_000, seed=5)
+    assert proof == saddleback.issue_certificate(found, model, samples=10_000, seed=5)
+    curve = saddleback.frontier(found, num_points=3)
+    bands = [curve.certified(simulator, samples=10_000, seed=5).points for simulator in (step, model)]
+    assert [(p.low, p.high) for p in bands[0]] == [(p.low, p.high) for p in bands[1]]
+    with pytest.raises(KeyboardInterrupt):
+        saddleback.solve(problem, breaking, samples=20_000, out=tmp_path / "run")
+    assert resume(tmp_path / "run", problem, step).value == found.value
+    for call in (saddleback.issue_certificate, lambda *a, **k: curve.certified(a[1], **k)):
+        with pytest.raises(InputError, match=r"simulator|function"):
+            call(found, "step", samples=10_000, seed=6)
 
 
 def test_a_choice_that_a_run_cannot_keep_is_refused(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_buffers_have_streams_of_their_own():
     parts = prepare(instance.problem, instance.simulator, 2 * 24 * 40, 5, Method(mode="literal", resolution=0))
     for buffer, stream in ((parts.solver_buffer, Stream.SOLVER), (parts.evaluation_buffer, Stream.EVALUATION)):
         drawn = collect(instance.simulator, parts.problem, parts.design, 40, seed=5, stream=stream)
-        again = buffer.support[buffer.index]
+        again = buffer.support[buffer.batches.index]
         expected = np.concatenate([s.reshape(10, 4) for s in drawn.next_states], axis=1)
         np.testing.assert_array_equal(again, expected)
 

@@ -9,6 +9,7 @@ import math
 import numpy as np
 import pytest
 
+from helpers import needs_by_name
 from saddleback.designs import BY_NAME as DESIGNS
 from saddleback.exact import best_policy, mixture_values, policy_values, solve_exactly
 from saddleback.instances.zoo import make
@@ -17,20 +18,19 @@ from saddleback.method.framework import run
 from saddleback.method.oracles import InteractiveSolver
 from saddleback.method.slater import estimate_slater
 from saddleback.method.solvers import BY_NAME as SOLVERS
-from saddleback.method.solvers import EXTRAS, TABULAR
 from saddleback.problem.policies import as_table
 from saddleback.runs.settings import Method
-from saddleback.solving.a_priori import oracle_errors
 from saddleback.solving.prepare import prepare
-from saddleback.theory import (
+from saddleback.solving.promise import oracle_errors
+from saddleback.theory.errors import (
     best_split,
-    dual_settings,
     linear_evaluation_error,
     linear_solver_error,
     num_grid_points,
     tabular_evaluation_error,
     tabular_solver_error,
 )
+from saddleback.theory.meta_theorem import dual_settings
 
 pytestmark = pytest.mark.check
 
@@ -129,10 +129,10 @@ def test_stated_errors_are_kept_in_30_seeds(name):
 
 def median_error(name, samples, seeds):
     """Median over seeds of the largest true gap over three rewards, in units of H."""
-    instance = make("garnet" if name in TABULAR else "random-linear")
+    instance = make("garnet" if needs_by_name(name).every_pair else "random-linear")
     problem, table = instance.problem, instance.table
-    if name in EXTRAS:
-        pytest.importorskip(EXTRAS[name], reason=f"{EXTRAS[name]} is not installed")
+    if package := needs_by_name(name).package:
+        pytest.importorskip(package[0], reason=f"{package[0]} is not installed")
     gaps = []
     for seed in seeds:
         parts = prepare(

@@ -16,7 +16,7 @@ from scipy.spatial import ConvexHull
 
 from saddleback.method.duals import ProjectedDescent
 from saddleback.method.framework import run
-from saddleback.theory import DualSettings, Guarantee, dual_settings
+from saddleback.theory.meta_theorem import DualSettings, Guarantee, dual_settings
 
 Point = tuple[float, float]
 """(V_r, V_c)."""

@@ -27,8 +27,8 @@ from saddleback.sampling.batches import CountBatches, Parts
 from saddleback.sampling.counted_buffer import CountedBuffer as Buffer
 from saddleback.simulators.generative_model import Stream, generator
 from saddleback.simulators.table import Table
-from saddleback.theory import (
-    Plan,
+from saddleback.theory import Plan
+from saddleback.theory.errors import (
     linear_evaluation_error,
     linear_solver_error,
     tabular_evaluation_error,

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saddleback.errors import InputError
-from saddleback.theory import tabular_evaluation_error, tabular_solver_error
-from saddleback.theory.bernstein import bernstein_evaluation, bernstein_solver, rms_drift, total_deviation
+from saddleback.theory.coefficients import bernstein_evaluation, bernstein_solver, rms_drift, total_deviation
+from saddleback.theory.errors import tabular_evaluation_error, tabular_solver_error
 
 TABULAR = {"gamma": 0.9, "num_pairs": 60, "num_problems": 350, "delta": 0.1}
 BOUNDS = pytest.mark.parametrize("bound", [tabular_solver_error, tabular_evaluation_error])

@@ -7,7 +7,8 @@ import math
 import pytest
 
 from saddleback.errors import InputError
-from saddleback.theory import COMPARATORS, comparison, linear_parameters, lower_bound, plan, tabular_parameters
+from saddleback.theory import comparison, plan
+from saddleback.theory.paper_rates import COMPARATORS, linear_parameters, lower_bound, tabular_parameters
 
 HARD = {"gamma": 0.9, "zeta": 0.02, "threshold": 5.0, "dimension": 6}
 EASY = {"gamma": 0.8, "zeta": 1.0, "threshold": 2.5, "dimension": 5, "num_pairs": 60}

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers import descent_guarantee
 from saddleback.errors import InputError
-from saddleback.theory import dual_settings, error_for, guarantee_of
+from saddleback.theory.meta_theorem import dual_settings
+from saddleback.theory.plan import Question
 
 PROBLEM = {"horizon": 10.0, "zeta": 2.0, "threshold": 5.0}
 
@@ -70,7 +72,7 @@ def test_the_simplified_constants_follow_from_the_bounds_for_any_K(draw: tuple[f
             feasibility=feasibility,  # type: ignore[arg-type]
             version=version,  # type: ignore[arg-type]
         )
-        proved = guarantee_of(
+        proved = descent_guarantee(
             upper=chosen.upper,
             step_size=chosen.step_size,
             num_iterations=chosen.num_iterations,
@@ -91,7 +93,7 @@ def test_exact_oracles_and_many_rounds_lose_nothing() -> None:
     losses = []
     for K in (10**4, 10**6):
         U = 10.0
-        promise = guarantee_of(
+        promise = descent_guarantee(
             **PROBLEM,
             upper=U,
             step_size=U / (10 * math.sqrt(K)),
@@ -113,13 +115,13 @@ def test_vacuous_bounds_are_the_trivial_ones() -> None:
         {"solver_error": math.inf, "evaluation_error": math.inf, "upper": 10.0, "num_iterations": 10**6},
         {"solver_error": 2.0, "evaluation_error": 5.0, "upper": 0.01, "num_iterations": 1},
     ):
-        promise = guarantee_of(**common, **change)  # type: ignore[arg-type]
+        promise = descent_guarantee(**common, **change)  # type: ignore[arg-type]
         assert (promise.reward_loss, promise.violation) == (10.0, 5.0)
 
 
 def test_the_guarantee_shrinks_with_the_errors() -> None:
     def promise(f_m: float, f_e: float) -> tuple[float, float]:
-        g = guarantee_of(
+        g = descent_guarantee(
             **PROBLEM,
             upper=10.0,
             step_size=1e-3,
@@ -136,15 +138,21 @@ def test_the_guarantee_shrinks_with_the_errors() -> None:
     assert promise(0.2, 0.1)[1] < base[1]
 
 
+def error_for(epsilon: float, feasibility: str) -> float:
+    """The f that a plan asks of the oracles."""
+    asked = {"feasibility": feasibility, "zeta": 2.0, "dual": "projected-descent"}
+    return Question(delta=0.1, kind="tabular", num_pairs=60, gamma=0.9, **asked).error_for(epsilon)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("feasibility", ["relaxed", "strict"])
 def test_the_error_for_an_accuracy_gives_that_accuracy(feasibility: str) -> None:
     for epsilon in (0.01, 0.5, 3.0, 10.0):
-        f = error_for(epsilon, horizon=10.0, zeta=2.0, feasibility=feasibility)  # type: ignore[arg-type]
+        f = error_for(epsilon, feasibility)
         chosen = dual_settings(f, **PROBLEM, feasibility=feasibility)  # type: ignore[arg-type]
         assert max(chosen.guarantee.reward_loss, chosen.guarantee.violation) <= epsilon * (1 + 1e-12)
-    assert error_for(0.5, horizon=10.0, zeta=2.0, feasibility="relaxed") == 0.5 / 3.5
-    assert error_for(0.5, horizon=10.0, zeta=2.0, feasibility="strict") == pytest.approx(0.02)
-    assert error_for(100.0, horizon=10.0, zeta=2.0, feasibility="strict") == pytest.approx(1 / 3)
+    assert error_for(0.5, "relaxed") == pytest.approx(0.5 / 3.5)
+    assert error_for(0.5, "strict") == pytest.approx(0.02)
+    assert error_for(100.0, "strict") == pytest.approx(1 / 3)
 
 
 @pytest.mark.parametrize(
@@ -194,12 +202,7 @@ def test_the_bounds_for_any_K_name_what_is_out_of_range(change: dict[str, float]
         "evaluation_error": 0.1,
     }
     with pytest.raises(InputError, match=f"`{name}`"):
-        guarantee_of(**{**asked, **change})  # type: ignore[arg-type]
-
-
-def test_an_unreachable_accuracy_is_refused() -> None:
-    with pytest.raises(InputError, match="`epsilon` must be positive, got 0"):
-        error_for(0.0, horizon=10.0, zeta=2.0, feasibility="relaxed")
+        descent_guarantee(**{**asked, **change})  # type: ignore[arg-type]
 
 
 # ---- errata of the paper's proof -------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from saddleback.errors import InputError
-from saddleback.theory import COMPARATORS, linear_parameters, lower_bound, tabular_parameters
+from saddleback.theory.paper_rates import COMPARATORS, linear_parameters, lower_bound, tabular_parameters
 
 LINEAR = {"epsilon": 0.5, "delta": 0.1, "dimension": 5, "horizon": 10.0, "zeta": 2.0, "threshold": 4.0}
 TABULAR = {"epsilon": 0.005, "delta": 0.1, "num_pairs": 60, "horizon": 10.0, "zeta": 2.0, "threshold": 4.0}

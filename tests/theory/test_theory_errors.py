@@ -14,7 +14,16 @@ from hypothesis import strategies as st
 
 from saddleback.errors import InputError
 from saddleback.method.oracles import round_to_grid, simplex_point
-from saddleback.theory import (
+from saddleback.theory.coefficients import (
+    Coefficients,
+    bernstein_evaluation,
+    bernstein_solver,
+    hoeffding_evaluation,
+    hoeffding_solver,
+    linear_evaluation,
+    linear_solver,
+)
+from saddleback.theory.errors import (
     best_split,
     linear_evaluation_error,
     linear_solver_error,
@@ -22,14 +31,6 @@ from saddleback.theory import (
     tabular_evaluation_error,
     tabular_solver_error,
     with_rounding,
-)
-from saddleback.theory.bernstein import bernstein_evaluation, bernstein_solver
-from saddleback.theory.coefficients import (
-    Coefficients,
-    hoeffding_evaluation,
-    hoeffding_solver,
-    linear_evaluation,
-    linear_solver,
 )
 
 LINEAR = {"gamma": 0.8, "lebesgue": math.sqrt(10), "coreset_size": 10, "num_problems": 350, "delta": 0.1}

@@ -9,8 +9,7 @@ from saddleback.certificates.certificate import Certificate, StartValues
 from saddleback.certificates.guide import Guide, Request
 from saddleback.certificates.linearity.checks import check_linearity
 from saddleback.certificates.linearity.findings import Finding, LinearityReport
-from saddleback.certificates.plan import Expected, expect
-from saddleback.certificates.prove import certify_guided
+from saddleback.certificates.prove import Expected, certify_guided, expect
 
 __all__ = [
     "Band",

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from saddleback.designs.design import Design
+from saddleback.errors import Remark
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.remarks import Remark
 
 
 class Assumptions(str):

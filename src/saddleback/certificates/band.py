@@ -21,14 +21,13 @@ from saddleback.certificates.bounds import BoundPlan
 from saddleback.certificates.guide import Guide, Request, with_fresh_start
 from saddleback.certificates.linearity.checks import examine_linearity, samples_for_linearity
 from saddleback.certificates.linearity.findings import LinearityReport, refuted
-from saddleback.certificates.plan import draw_fresh, number_of_rollouts, plan_bound
-from saddleback.certificates.values.baselines import fit_baseline
-from saddleback.certificates.values.rollouts import roll_out
+from saddleback.certificates.prove import draw_fresh, number_of_rollouts, plan_bound
+from saddleback.certificates.values.rollouts import fit_baseline, roll_out
 from saddleback.errors import require
 from saddleback.method.master_lp import solve_master
 from saddleback.problem.policies import MixturePolicy, Policy
 from saddleback.problem.spaces import Array
-from saddleback.simulators.generative_model import GenerativeModel, Stream
+from saddleback.simulators.generative_model import GenerativeModel
 
 
 @dataclass(frozen=True)
@@ -50,12 +49,7 @@ class Band:
     def to_json(self) -> dict[str, Any]:
         """What the band is worth, as JSON has it; its limits are with the points of the curve."""
         linearity = None if self.linearity is None else self.linearity.to_json()
-        return {
-            "confidence": self.confidence,
-            "samples": self.samples,
-            "assumes": self.assumes,
-            "linearity": linearity,
-        }
+        return {"confidence": self.confidence, "samples": self.samples, "assumes": self.assumes, "linearity": linearity}
 
     def at(self, thresholds: Array) -> tuple[float, float]:
         """Limits of F at thresholds ``(m,)`` in utilities; minus infinity below where no policy is proved feasible."""
@@ -102,15 +96,6 @@ def _lower_limits(
     problem, alone = guide.problem, MixturePolicy.of([policy], np.ones(1))
     baseline = fit_baseline(problem, guide.earlier[-1], alone)
     count = number_of_rollouts(problem.gamma, samples)
-    rollouts = roll_out(
-        problem,
-        model,
-        alone,
-        baseline,
-        count,
-        seed=request.seed,
-        stream=Stream.ROLLOUT,
-        group=1 + index,
-        executor=request.executor,
-    )
+    seed, executor = request.seed, request.executor
+    rollouts = roll_out(problem, model, alone, baseline, count, seed=seed, group=1 + index, executor=executor)
     return rollouts.limits(delta, request.interval)[0]

@@ -14,9 +14,9 @@ from typing import Literal
 import numpy as np
 
 from saddleback.certificates.linearity.findings import LinearityReport, PlainState
+from saddleback.errors import Remark
 from saddleback.files.json_file import Limits, Plain, Record, Share, Whole, in_order, to_plain
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.remarks import Remark
 from saddleback.problem.spaces import Array
 
 SCHEMA = "saddleback-certificate/1"

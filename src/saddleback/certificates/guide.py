@@ -15,7 +15,6 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -76,26 +75,18 @@ class Request:
             raise InputError("interval", f"must be one of {known}", repr(self.interval), "choose one of them")
 
 
-class FreshStart(NamedTuple):
-    """A guide and a request for ρ̂, and the half-width w, in utilities."""
-
-    guide: Guide
-    request: Request
-    half_width: float
-
-
-def with_fresh_start(guide: Guide, request: Request, functions: int | None = None) -> FreshStart:
-    """As given, and w = 0, where the start distribution is known; ``functions`` is k, by default 2 + m."""
+def with_fresh_start(guide: Guide, request: Request, functions: int | None = None) -> tuple[Guide, Request, float]:
+    """A guide and a request for ρ̂, and w in utilities: as given, and 0, where ρ is known; ``functions`` is k, else 2 + m."""
     problem = guide.problem
     if problem.start.sampler is None:
-        return FreshStart(guide, request, 0.0)
+        return guide, request, 0.0
     key = (request.seed, int(Stream.START), 0, 0)
     states = np.array(problem.start.sampler(NUM_STARTS, generator(*key)))
     _check(problem, states, key)
     start, part = Start.equally(states, problem.start.sampler), STARTS_SHARE * request.delta
     w = hidden_by_starts(problem, request.delta, functions)
     fresh = dataclasses.replace(guide, problem=dataclasses.replace(problem, start=start))
-    return FreshStart(fresh, dataclasses.replace(request, delta=request.delta - part), w)
+    return fresh, dataclasses.replace(request, delta=request.delta - part), w
 
 
 def hidden_by_starts(problem: CMDP, delta: float, functions: int | None = None) -> float:
@@ -115,10 +106,5 @@ def _check(problem: CMDP, states: States, key: tuple[int, ...]) -> None:
     outside = np.flatnonzero(problem.states.outside(states))
     if outside.size:
         i = int(outside[0])
-        raise SimulatorError(
-            f"has a start sampler that gave {states[i]}, outside the state space",
-            state=states[i],
-            action="-",
-            key=key,
-            index=i,
-        )
+        wrong = f"has a start sampler that gave {states[i]}, outside the state space"
+        raise SimulatorError(wrong, state=states[i], action="-", key=key, index=i)

@@ -1,20 +1,179 @@
 """The command line: ``saddleback VERB ...``, options only, one file a verb.
 
 Answers go to stdout, progress and errors to stderr; :class:`saddleback.runs.verdict.ExitCode` says how a command may end.
+
+A verb is imported when it is called. The front page is drawn here, from the table below: neither a verb nor typer's own page,
+which costs as much as typer itself, is imported for it.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Annotated, Any, NamedTuple
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from saddleback._version import __version__
-from saddleback.cli.verbs import TITLE, Verbs
 from saddleback.errors import SaddlebackError
 from saddleback.runs.verdict import ExitCode
+
+TITLE = "Constrained decision problems with a simulator: a policy, and a proof of how good it is."
+NOTES = (
+    "Begin with `saddleback solve wireless --out run`, then `saddleback report run`. Each verb has examples: "
+    "`saddleback solve --help`.",
+    "TARGET is a problem of the zoo, a .toml problem file or an .npz table, RUN a folder that `solve --out` wrote. Rewards, "
+    "constraints and thresholds are discounted totals in the problem's own units; --samples counts simulator calls. An "
+    "option that shows no default is not used unless it is given.",
+    f"Exit codes: {', '.join(f'{code} {code.meaning}' for code in ExitCode)}.",
+    "Answers go to stdout, progress and errors to stderr; --json prints one object (docs/json.md).",
+)
+OPTIONS = {"--version": "Print the version.", "--help": "Show this message and exit."}
+
+
+class Verb(NamedTuple):
+    """A verb ``name`` is the function of that name in ``cli/name.py``; ``summary`` is the first sentence of its docstring."""
+
+    panel: str
+    summary: str
+    examples: tuple[str, ...]
+
+
+LOOK, SOLVE, USE = "Look", "Solve", "Use and check what was solved"
+
+# In the order in which a newcomer meets them.
+VERBS: dict[str, Verb] = {
+    "zoo": Verb(LOOK, "List the built-in problems and their parameters.", ("zoo", "zoo --json")),
+    "exact": Verb(
+        LOOK,
+        "The true optimum of a problem whose table is known: by column generation, or by the occupancy linear program.",
+        ("exact wireless", "exact wireless --set gamma=0.95 --json"),
+    ),
+    "check": Verb(
+        LOOK,
+        "Look for mistakes in a simulator, its rewards, constraints and features: before samples are paid for.",
+        ("check problem.toml", "check wireless --calls 5000 --json"),
+    ),
+    "plan": Verb(
+        LOOK,
+        "Say what an accuracy would cost in simulator calls, time and memory: proved for the worst case, and likely.",
+        ("plan wireless --epsilon 2", "plan problem.npz --epsilon 0.5 --delta 0.01"),
+    ),
+    "solve": Verb(
+        SOLVE,
+        "Find a policy from simulator calls alone, and prove how good it is.",
+        (
+            "solve wireless --check",
+            "solve wireless --out run",
+            "solve problem.npz --epsilon 0.5 --feasibility strict --out run --workers 4",
+        ),
+    ),
+    "frontier": Verb(
+        SOLVE,
+        "The best reward against one constraint's threshold, the others held, from one set of samples.",
+        ("frontier wireless --points 20", "frontier wireless --certificate-samples 500000 --json"),
+    ),
+    "sample": Verb(
+        SOLVE,
+        "Draw samples into a folder that survives kills and power cuts; the same seed gives the same bits.",
+        ("sample wireless --out samples --rounds 2 --workers 2", "solve wireless --from samples"),
+    ),
+    "resume": Verb(
+        SOLVE,
+        "Continue a run that was killed or interrupted: what was drawn is kept, and the result is the same, bit for bit.",
+        ("resume run", "resume run --workers 4"),
+    ),
+    "report": Verb(
+        USE,
+        "Write a run as one self-contained HTML page: the answer, its proof, the trade-off with a slider, the policy.",
+        ("report run", "report run --out page.html"),
+    ),
+    "certify": Verb(
+        USE,
+        "Prove again, from new simulator calls, how good a stored policy is; or --recheck the stored proof without any.",
+        ("certify run --seed 7", "certify run --recheck"),
+    ),
+    "act": Verb(
+        USE,
+        "Apply a stored policy: the action in a state, with the member of the mixture that plays the episode.",
+        ("act run --state 3 --episode-seed 7", "act run --state 3 --state 4 --episode-seed 7 --json"),
+    ),
+}
+
+
+@cache
+def load(name: str) -> Any:
+    """The command of a verb, imported now."""
+    verb = VERBS[name]
+    lines = [f"saddleback {example}" for example in verb.examples]
+    alone = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
+    function = getattr(importlib.import_module(f"saddleback.cli.{name}"), name)
+    alone.command(name, epilog="\n\n".join(["Example:" if len(lines) == 1 else "Examples:", *lines]))(function)
+    return typer.main.get_command(alone)
+
+
+class Verbs(TyperGroup):
+    """All verbs, of which only the one that is called is imported."""
+
+    def __init__(self, **options: Any) -> None:
+        names_only = {name: TyperCommand(name) for name in VERBS}  # for "Did you mean"
+        super().__init__(**{**options, "commands": names_only})
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Import the verb."""
+        return load(cmd_name) if cmd_name in VERBS else None
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb."""
+        with _closed_pipe_is_a_fault():
+            return super().invoke(ctx)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the front page."""
+        with _closed_pipe_is_a_fault():
+            _print_front_page()
+
+
+@contextmanager
+def _closed_pipe_is_a_fault() -> Iterator[None]:
+    """Where the reader of our output has gone, as in ``| head``, rich and typer end with 1, which is a failed proof's."""
+    try:
+        yield
+    except (BrokenPipeError, SystemExit) as ended:
+        if getattr(ended, "code", 1) != 1:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in the buffer goes nowhere, without a word
+        raise typer.Exit(ExitCode.FAULT) from None
+
+
+def _print_front_page() -> None:
+    """Options, verbs by panel, notes."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.padding import Padding
+    from rich.panel import Panel
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    usage = "[yellow]Usage:[/yellow] [bold]saddleback \\[OPTIONS] COMMAND \\[ARGS]...[/bold]"
+    console.print(Padding(f"{usage}\n\n{TITLE}", (1, 1)))
+    groups = {"Options": OPTIONS}
+    for name, verb in VERBS.items():
+        groups.setdefault(verb.panel, {})[name] = verb.summary
+    wide = max(map(len, [*VERBS, *OPTIONS]))
+    for title, rows in groups.items():
+        table = Table.grid(padding=(0, 2))
+        table.add_column(style="bold cyan", width=wide)
+        for name, text in rows.items():
+            table.add_row(name, escape(text))
+        console.print(Panel(table, title=title, title_align="left", border_style="dim"))
+    console.print(Padding(escape("\n\n".join(NOTES)), (1, 1)))
+
 
 app = typer.Typer(
     name="saddleback",

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from saddleback.cli.common import Json, Seed, Settings, Target, print_json
+from saddleback.cli.common import Json, Parameters, Seed, Target, print_json
 from saddleback.reports.text import print_check
 from saddleback.runs.targets import load_target
 from saddleback.runs.verdict import ExitCode
@@ -16,7 +16,7 @@ from saddleback.simulators.checks import run_checks
 
 def check(
     target: Target,
-    settings: Settings = None,
+    settings: Parameters = None,
     calls: Annotated[int, typer.Option(help="Simulator calls, at most.")] = 20_000,
     seed: Seed = 0,
     strict: Annotated[bool, typer.Option("--strict", help="Let warnings count as mistakes.")] = False,

@@ -21,7 +21,7 @@ ProblemFile = Annotated[
     Path | None,
     typer.Option("--problem", help="The problem file that the run was made from, which names code, named again."),
 ]
-Settings = Annotated[
+Parameters = Annotated[
     list[str] | None, typer.Option("--set", help="name=value, a parameter of the zoo problem. May be repeated.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]

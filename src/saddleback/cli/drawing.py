@@ -1,20 +1,19 @@
-"""Who draws the samples, and where they are kept: options that no answer depends on."""
+"""Who draws the samples, who is told, and what an interrupted run says: options that no answer depends on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from saddleback.instances.instance import Instance
 from saddleback.reports.listeners import BY_NAME as CALLBACKS
-from saddleback.sampling.executors import BY_NAME, open_executor
-from saddleback.sampling.executors.replayed import Replayed
-from saddleback.solving.progress import Display
+from saddleback.runs.verdict import ExitCode
+from saddleback.runs.work_folder import work_folder
+from saddleback.sampling.executors import BY_NAME
 
 Workers = Annotated[int, typer.Option(help="Processes that draw samples; the answer does not depend on it.")]
 ExecutorName = Annotated[
@@ -29,42 +28,14 @@ Callbacks = Annotated[
 ]
 
 
-class Drawing(NamedTuple):
-    """How samples are drawn."""
-
-    workers: int = 1
-    name: str | None = None
-    timeout: float | None = None
-
-    def executor(
-        self,
-        instance: Instance,
-        folder: Path | None,
-        display: Display,
-        *,
-        fields: dict[str, Any] | None = None,
-        counts: bool = False,
-    ) -> AbstractContextManager[Replayed]:
-        """The executor of :func:`saddleback.sampling.executors.open_executor` for an instance."""
-        return open_executor(
-            *self,
-            problem=instance.problem,
-            simulator=instance.simulator,
-            folder=folder,
-            progress=display,
-            fields=fields,
-            counts=counts,
-        )
-
-
 @contextmanager
 def resumable(place: Path | None) -> Iterator[None]:
     """Ctrl-C during a run that keeps its samples says how to go on."""
     try:
         yield
     except KeyboardInterrupt:
-        if place is None:
+        if place is None or not work_folder(place).is_dir():
             raise
         text = f"interrupted; what was drawn is kept. Go on with: saddleback resume {place}"
         Console(stderr=True, highlight=False).print(text, markup=False, soft_wrap=True)
-        raise SystemExit(130) from None
+        raise SystemExit(ExitCode.INTERRUPTED) from None

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from saddleback.cli.common import Json, Settings, Target, print_json
+from saddleback.cli.common import Json, Parameters, Target, print_json
 from saddleback.reports.text import print_exact
 from saddleback.runs.targets import load_target
 from saddleback.runs.truth import exact_answer, exact_json
@@ -16,7 +16,7 @@ from saddleback.runs.verdict import ExitCode
 
 def exact(
     target: Target,
-    settings: Settings = None,
+    settings: Parameters = None,
     method: Annotated[str, typer.Option(help="columns, lp, or auto: columns for anything large.")] = "auto",
     as_json: Json = False,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from saddleback.cli.common import Json, Seed, Settings, Target, print_json
+from saddleback.cli.common import Json, Parameters, Seed, Target, print_json
 from saddleback.errors import require
 from saddleback.reports.text import frontier_json, print_frontier
 from saddleback.runs.settings import Method
@@ -19,7 +19,7 @@ from saddleback.solving.progress import display
 
 def frontier(
     target: Target,
-    settings: Settings = None,
+    settings: Parameters = None,
     constraint: Annotated[
         str | None, typer.Option(help="Name of the constraint whose threshold moves.", show_default="the first")
     ] = None,

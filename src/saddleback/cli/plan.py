@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from saddleback.cli.common import Json, Seed, Settings, Target, print_json
+from saddleback.cli.common import Json, Parameters, Seed, Target, print_json
 from saddleback.reports.forecast_text import forecast_json, print_forecast, solve_command
 from saddleback.runs.targets import load_target
 from saddleback.runs.verdict import ExitCode, Status
@@ -17,7 +17,7 @@ from saddleback.solving.forecast import forecast
 def plan(
     target: Target,
     epsilon: Annotated[float, typer.Option(help="The accuracy wanted of the discounted reward.")],
-    settings: Settings = None,
+    settings: Parameters = None,
     delta: Annotated[float, typer.Option(help="One minus the confidence.")] = 0.05,
     feasibility: Annotated[str, typer.Option(help="relaxed or strict.")] = "relaxed",
     samples: Annotated[

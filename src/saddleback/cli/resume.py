@@ -9,14 +9,14 @@ import typer
 from rich.console import Console
 
 from saddleback.cli.common import Json, ProblemFile
-from saddleback.cli.drawing import Callbacks, Drawing, ExecutorName, Timeout, Workers
-from saddleback.cli.sample import draw_rounds
-from saddleback.cli.solve import Output, carry_out
+from saddleback.cli.drawing import Callbacks, ExecutorName, Timeout, Workers
+from saddleback.cli.sample import draw
+from saddleback.cli.solve import Output, answer
 from saddleback.errors import InputError
 from saddleback.runs.run_folder import MANIFEST
 from saddleback.runs.targets import named_again
 from saddleback.runs.work_folder import load_work
-from saddleback.solving.kept_run import is_finished
+from saddleback.solving.kept_run import Drawing, is_finished
 
 
 def resume(
@@ -39,8 +39,8 @@ def resume(
     drawing = Drawing(workers, executor, timeout)
     if request.verb == "solve":
         output = Output(place, force=(place / MANIFEST).is_file(), as_json=as_json, callbacks=callback or [])
-        carry_out(request.target, settings, request.options, drawing, output, source)
+        answer(request.target, settings, request.options, drawing, output, source)
     elif request.verb == "sample":
-        draw_rounds(request.target, settings, place, request.options, drawing, as_json, source)
+        draw(request.target, settings, place, request.options, drawing, as_json, source)
     else:
         raise InputError("RUN", "must hold a solve or a sample", repr(request.verb), "start it again")

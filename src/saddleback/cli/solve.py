@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -11,30 +9,24 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from rich.console import Console
 
-from saddleback.cli.common import Json, Seed, Settings, Target, print_json
-from saddleback.cli.drawing import Callbacks, Drawing, ExecutorName, Timeout, Workers, resumable
-from saddleback.cli.sample import pinned, samples_for
+from saddleback.cli.common import Json, Parameters, Seed, Target, print_json
+from saddleback.cli.drawing import Callbacks, ExecutorName, Timeout, Workers, resumable
 from saddleback.designs import BY_NAME as DESIGNS
 from saddleback.errors import InputError, require
-from saddleback.files.json_file import to_plain
-from saddleback.instances.instance import Instance
 from saddleback.method.duals import BY_NAME as DUALS
 from saddleback.method.evaluators import BY_NAME as EVALUATORS
 from saddleback.method.solvers import BY_NAME as SOLVERS
 from saddleback.problem.policy_file import save_policy
 from saddleback.reports.listeners import make as make_callback
-from saddleback.runs.certificate_file import ProblemRecord
 from saddleback.runs.run_folder import check_place
+from saddleback.runs.settings import MOST_SAMPLES, USUAL_SAMPLES, Settings
 from saddleback.runs.targets import load_target, origin_of
 from saddleback.runs.text import print_solution
 from saddleback.runs.truth import truth_of
-from saddleback.simulators.generative_model import derived_seed
-from saddleback.solving.kept_run import Place, put_away, solve_kept
-from saddleback.solving.kept_run import Workers as DrawnBy
+from saddleback.solving.kept_run import Drawing, Place, keeping, put_away
 from saddleback.solving.progress import display
-
-_USUAL_SAMPLES = 1_000_000
-_MOST_SAMPLES = 100_000_000
+from saddleback.solving.solve import carry_out
+from saddleback.solving.stored_samples import samples_for
 
 
 def _part(help_text: str, default: str | None = None) -> Any:
@@ -45,7 +37,7 @@ def _part(help_text: str, default: str | None = None) -> Any:
 
 def solve(
     target: Target,
-    settings: Settings = None,
+    settings: Parameters = None,
     samples: Annotated[
         int | None,
         typer.Option(help="Simulator calls in all, half of them for the certificate.", show_default="1000000"),
@@ -98,13 +90,15 @@ def solve(
     allocation: Annotated[str | None, _part("equal, or design: samples follow the design's weights.")] = None,
 ) -> None:
     """Find a policy from simulator calls alone, and prove how good it is."""
-    budget: dict[str, Any] = (
-        _stored(samples_from, samples, certificate_samples, max_samples, epsilon)
-        if samples_from is not None
-        else _split(samples, certificate_samples, max_samples)
-        if epsilon is None
-        else _adaptive(epsilon, max_samples, samples, certificate_samples, iterations, error, batch_size, resolution)
-    )
+    proof = certificate_samples
+    if samples_from is not None:
+        budget = _stored(samples_from, proof, samples=samples, max_samples=max_samples, epsilon=epsilon)
+    elif epsilon is None:
+        budget = _split(samples, proof, max_samples)
+    else:
+        grid = None if resolution == -1 else resolution
+        choices = {"iterations": iterations, "error": error, "batch_size": batch_size, "resolution": grid}
+        budget = _adaptive(epsilon, max_samples, samples=samples, certificate_samples=proof, **choices)
     parts: dict[str, Any] = {
         "feasibility": feasibility,
         "mode": mode,
@@ -130,7 +124,7 @@ def solve(
         }
     options = {"budget": budget, "parts": parts}
     drawing = Drawing(workers, executor, timeout)
-    carry_out(target, settings or [], options, drawing, Output(out, force, policy, check, as_json, callback or []))
+    answer(target, settings or [], options, drawing, Output(out, force, policy, check, as_json, callback or []))
 
 
 class Output(NamedTuple):
@@ -144,7 +138,7 @@ class Output(NamedTuple):
     callbacks: Sequence[str] = ()
 
 
-def carry_out(
+def answer(
     target: str,
     settings: list[str],
     options: dict[str, Any],
@@ -157,41 +151,32 @@ def carry_out(
     ``source`` is where the target is now, as far as the user has named it again (:func:`saddleback.runs.targets.named_again`).
     """
     source = target if source is None else source
-    budget, parts = options["budget"], options["parts"]
-    instance = load_target(source, settings)
-    place = None if output.place is None else check_place(output.place, instance.problem, force=output.force)
-    origin = origin_of(source, settings) if place is not None else None
+    instance, place = load_target(source, settings), None
+    problem, simulator = instance.problem, instance.simulator
+    if output.place is not None:
+        path = check_place(output.place, problem, force=output.force)
+        place = Place(path, target, origin_of(source, settings), output.force)
     listeners = [make_callback(text) for text in output.callbacks]
-    with samples_for(instance, budget, parts) as store:
-        seed = parts["seed"]
-        if store is not None:
-            budget = {**budget, "from_sha256": pinned(store, budget)}
-            seed = _certificate_seed(instance, budget, parts)
-        record = {"budget": budget, "parts": parts}
-        kept = None if place is None or origin is None else Place(place, target, origin, output.force)
+    with samples_for(problem, simulator, options) as (store, record, seed):
         try:
-            with resumable(place), display() as progress:
-                solution, executor = solve_kept(
-                    instance.problem,
-                    instance.simulator,
-                    record,
-                    kept,
-                    DrawnBy(*drawing),
-                    show=progress,
-                    callbacks=[progress.notice, *listeners],
-                    store=store,
-                    certificate_seed=seed,
-                )
+            asked, under_way = Settings.of_record(record), None if place is None else place.path
+            with (
+                resumable(under_way),
+                display() as progress,
+                keeping(place, record, problem, simulator, drawing, progress) as (executor, kept),
+            ):
+                told = [progress.notice, *listeners, *kept]
+                solution = carry_out(problem, simulator, asked, store, executor, progress, told, seed)
         except InputError as fault:
-            raise _in_all(fault, budget) from None
+            raise _in_all(fault, record["budget"]) from None
     truth = truth_of(instance, solution.mixture) if output.check else None
     try:
         if output.policy is not None and solution.mixture is not None:
             save_policy(solution.mixture, solution.problem, output.policy)
         elif output.policy is not None:
             Console(stderr=True).print(f"no policy to write to {output.policy}", markup=False)
-        if kept is not None:
-            put_away(kept, solution, record, seed)
+        if place is not None:
+            put_away(place, solution, record, seed)
     finally:  # a full disk must not cost the answer too
         if output.as_json:
             print_json({**solution.to_json(), **executor.report(), **({"exact": truth} if output.check else {})})
@@ -202,54 +187,38 @@ def carry_out(
     raise typer.Exit(solution.status.exit_code)
 
 
-def _stored(
-    folder: Path, samples: int | None, certificate: int | None, most: int | None, epsilon: float | None
-) -> dict[str, Any]:
+def _stored(folder: Path, certificate: int | None, **others: Any) -> dict[str, Any]:
     """Samples that are there already, and the simulator calls of the certificate."""
-    for name, value in {"--samples": samples, "--max-samples": most, "--epsilon": epsilon}.items():
-        require(value is None, name, "must not be given with --from", value, "leave one of the two out")
-    proof = _USUAL_SAMPLES // 2 if certificate is None else certificate
+    _left_out("--from", others)
+    proof = USUAL_SAMPLES // 2 if certificate is None else certificate
     require(proof >= 0, "--certificate-samples", "must not be negative", proof, "0 means no certificate")
     return {"from": str(folder.absolute()), "certificate": proof}
-
-
-def _certificate_seed(instance: Instance, budget: dict[str, Any], parts: dict[str, Any]) -> int:
-    """A seed of this request's own: whoever asks stored samples again may ask because of the first certificate.
-
-    With the streams of the first certificate the second question would depend on the samples that are to answer it.
-    """
-    asked = {name: value for name, value in budget.items() if name != "from"}  # the folder may be moved
-    text = json.dumps([asked, parts, to_plain(ProblemRecord.of(instance.problem))], sort_keys=True)
-    return derived_seed(parts["seed"], int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]))
 
 
 def _split(samples: int | None, certificate: int | None, most: int | None) -> dict[str, Any]:
     """The simulator calls of solve and certificate."""
     require(most is None, "--max-samples", "must go with --epsilon", most, "use --samples for a fixed number")
-    total = _USUAL_SAMPLES if samples is None else samples
-    require(
-        total >= 2, "samples", "must be at least 2: one for the solve, one for the certificate", total, "use 100000"
-    )
+    total = USUAL_SAMPLES if samples is None else samples
+    rule = "must be at least 2: one for the solve, one for the certificate"
+    require(total >= 2, "samples", rule, total, "use 100000")
     proof = total // 2 if certificate is None else certificate
     require(proof >= 1, "--certificate-samples", "must be at least 1", proof, "use half of --samples")
-    require(
-        proof < total,
-        "--certificate-samples",
-        f"must be less than --samples, {total}, which counts them too",
-        proof,
-        "raise --samples",
-    )
+    rule = f"must be less than --samples, {total}, which counts them too"
+    require(proof < total, "--certificate-samples", rule, proof, "raise --samples")
     return {"samples": total - proof, "certificate": proof}
 
 
-def _adaptive(epsilon: float, most: int | None, *others: Any) -> dict[str, Any]:
+def _adaptive(epsilon: float, most: int | None, **others: Any) -> dict[str, Any]:
     """A solve to an accuracy, which takes its own decisions about the rest."""
-    names = "--samples", "--certificate-samples", "--iterations", "--error", "--batch-size", "--resolution"
-    for name, value in zip(names, others, strict=True):
-        given = value not in (None, -1)
-        require(not given, name, "must not be given with --epsilon", value, "leave one of the two out")
+    _left_out("--epsilon", others)
     require(most is None or most >= 2, "--max-samples", "must be at least 2", most, "use 10000000")
-    return {"epsilon": epsilon, "max_samples": _MOST_SAMPLES if most is None else most}
+    return {"epsilon": epsilon, "max_samples": MOST_SAMPLES if most is None else most}
+
+
+def _left_out(option: str, others: dict[str, Any]) -> None:
+    for name, value in others.items():
+        rule = f"must not be given with {option}"
+        require(value is None, f"--{name.replace('_', '-')}", rule, value, "leave one of the two out")
 
 
 def _in_all(fault: InputError, budget: dict[str, Any]) -> InputError:

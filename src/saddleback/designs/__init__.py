@@ -4,9 +4,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from saddleback.designs.candidates import Full
 from saddleback.designs.exchange import Exchange
 from saddleback.designs.frank_wolfe import FrankWolfe
-from saddleback.designs.full import Full
 from saddleback.designs.optimal import OptimalDesign, optimal_design
 from saddleback.problem.registry import Registry
 

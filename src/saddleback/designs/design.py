@@ -101,13 +101,9 @@ def weighted_design(
 ) -> Design:
     """The design on ``features`` ``(c, d)`` with ``weights``; g and the Lebesgue constant over ``candidates`` ``(n, d)``."""
     check_features(features)
-    require(
-        weights.shape == (len(features),) and bool(np.all(weights >= 0)) and 0 < float(weights.sum()) < np.inf,
-        "weights",
-        f"must be {len(features)} non-negative numbers, not all zero",
-        weights,
-        "give one weight a pair",
-    )
+    good = weights.shape == (len(features),) and bool(np.all(weights >= 0)) and 0 < float(weights.sum()) < np.inf
+    rule = f"must be {len(features)} non-negative numbers, not all zero"
+    require(good, "weights", rule, weights, "give one weight a pair")
     keep = np.flatnonzero(weights > 0)
     states, actions, features = states[keep], actions[keep], features[keep]
     weights = weights[keep] / weights[keep].sum()
@@ -168,12 +164,9 @@ def regression(features: Array, weights: Array, span: Array) -> tuple[Array, Arr
     norms = np.linalg.norm(R, axis=0)
     pivots = np.abs(np.diag(R)) / np.where(norms > 0, norms, 1.0)[: len(R)]
     if R.shape[0] < R.shape[1] or pivots.min() <= RANK_TOLERANCE:
-        raise InputError(
-            "design",
-            f"must span the {span.shape[1]} dimensions of the features",
-            f"{len(weights)} pairs with a smallest relative pivot of {pivots.min():.1e}",
-            "give the coreset more pairs, or drop features that repeat one another",
-        )
+        rule = f"must span the {span.shape[1]} dimensions of the features"
+        found = f"{len(weights)} pairs with a smallest relative pivot of {pivots.min():.1e}"
+        raise InputError("design", rule, found, "give the coreset more pairs, or drop features that repeat one another")
     inverse = scipy.linalg.solve_triangular(R, np.eye(R.shape[0]))
     return span @ (inverse @ (Q * root).T), span @ inverse
 
@@ -187,9 +180,8 @@ def leverages(features: Array, whitening: Array) -> Array:
 def check_features(features: NDArray[Any]) -> None:
     """Refuse features that are not a finite, nonzero float64 matrix."""
     require(features.ndim == 2, "features", "must be a matrix (n, d)", f"shape {features.shape}", "flatten the pairs")
-    require(
-        features.dtype == np.float64, "features", "must be float64", str(features.dtype), "use .astype(numpy.float64)"
-    )
+    remedy = "use .astype(numpy.float64)"
+    require(features.dtype == np.float64, "features", "must be float64", str(features.dtype), remedy)
     bad = np.argwhere(~np.isfinite(features))
     if bad.size:
         i, j = bad[0]

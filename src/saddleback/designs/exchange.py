@@ -24,15 +24,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Integral, Real
 
 import numpy as np
 import scipy.linalg
 
-from saddleback.designs.candidates import candidate_features
+from saddleback.designs.candidates import (
+    CHUNK,
+    Optimum,
+    Rows,
+    all_leverages,
+    candidate_features,
+    largest,
+    prune,
+    whitening,
+)
 from saddleback.designs.design import Design, orthonormalizing_map, weighted_design
-from saddleback.designs.leverage import CHUNK, Optimum, Rows, all_leverages, largest, prune, whitening
-from saddleback.errors import InputError, NumericalError, require
+from saddleback.errors import InputError, NumericalError, positive, whole
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.rounding import TIE, first_largest, rounded
 from saddleback.problem.spaces import Array
@@ -66,14 +73,9 @@ def exchange_weights(
 
     ``span`` is the features' :func:`orthonormalizing_map` where the caller has it already.
     """
-    check_options(tolerance, seed)
-    require(
-        isinstance(max_rounds, Integral) and max_rounds >= 0,
-        "max_rounds",
-        "must be an integer of 0 or more",
-        max_rounds,
-        "use 200",
-    )
+    positive("tolerance", tolerance, "use 0.05 for g ≤ 1.05·d")
+    whole("seed", seed, 0)
+    whole("max_rounds", max_rounds, 0)
     M, rng = orthonormalizing_map(features) if span is None else span, np.random.default_rng(seed)
     d, rho = M.shape[1], np.zeros(len(features))
     start = spanning_rows(features, M, rng)
@@ -89,30 +91,14 @@ def exchange_weights(
         if g <= target:
             return Optimum(*prune(features, rho, target, M), rounds)
         if rounds >= max_rounds:
-            raise InputError(
-                "max_rounds",
-                f"must be enough to reach g/{d} − 1 ≤ {tolerance:g}",
-                f"{max_rounds}, which reached {g / d - 1:.2g}",
-                "raise max_rounds or the tolerance",
-            )
+            rule, remedy = f"must be enough to reach g/{d} − 1 ≤ {tolerance:g}", "raise max_rounds or the tolerance"
+            raise InputError("max_rounds", rule, f"{max_rounds}, which reached {g / d - 1:.2g}", remedy)
         A = np.union1d(C, _promising(nu, d, target, tie, rng))
         active = Active(features[A] @ M, rho[A], tie)
         active.improve((1 + max(tolerance / 2, (g / d - 1) / 10)) * d, rng)
         rho[A] = rounded(active.rho / active.rho.sum(), digits)
         rho /= rho.sum()
         rounds += 1
-
-
-def check_options(tolerance: float, seed: int) -> None:
-    """Refuse a tolerance that is no positive number, and a seed that is no integer of 0 or more."""
-    require(
-        isinstance(tolerance, Real) and tolerance > 0,
-        "tolerance",
-        "must be a positive number",
-        tolerance,
-        "use 0.05 for g ≤ 1.05·d",
-    )
-    require(isinstance(seed, Integral) and seed >= 0, "seed", "must be an integer of 0 or more", seed, "use 0")
 
 
 def exchange_step(nu_k: Array, nu_j: Array, nu_kj: Array, rho_k: Array, rho_j: Array) -> tuple[Array, Array]:

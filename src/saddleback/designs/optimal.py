@@ -13,11 +13,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from saddleback.designs.candidates import Rows, whitening
 from saddleback.designs.design import leverages, orthonormalizing_map
-from saddleback.designs.exchange import check_options, exchange_weights
+from saddleback.designs.exchange import exchange_weights
 from saddleback.designs.frank_wolfe import optimal_weights
-from saddleback.designs.leverage import Rows, whitening
-from saddleback.errors import InputError, require
+from saddleback.errors import InputError, one_of, require
 from saddleback.problem.spaces import Array
 
 
@@ -44,13 +44,9 @@ class OptimalDesign:
     def leverage(self, features: Array) -> Array:
         """φᵀG⁻¹φ for rows ``(k, d)``, candidates or not: the variance of a prediction there, per unit of noise."""
         rows, d = _matrix(features), len(self.whitening)
-        require(
-            rows.shape[1:] == (d,) and rows.dtype.kind in "iuf",
-            "features",
-            f"must be rows of {d} numbers",
-            f"{rows.dtype} {rows.shape}",
-            "give the features the design was made for",
-        )
+        good = rows.shape[1:] == (d,) and rows.dtype.kind in "iuf"
+        rule = f"must be rows of {d} numbers"
+        require(good, "features", rule, f"{rows.dtype} {rows.shape}", "give the features the design was made for")
         return leverages(rows.astype(np.float64, copy=False), self.whitening)
 
 
@@ -62,14 +58,7 @@ def optimal_design(
     Features may be dependent, rows may repeat. ``"exchange"`` needs a few passes over the features and reaches any
     tolerance; ``"frank-wolfe"`` is the paper's method, for tolerances of 0.1 and more.
     """
-    require(
-        method in ("exchange", "frank-wolfe"),
-        "method",
-        "must be 'exchange' or 'frank-wolfe'",
-        repr(method),
-        "'exchange' is the faster",
-    )
-    check_options(tolerance, seed)
+    one_of("method", method, ("exchange", "frank-wolfe"), "'exchange' is the faster")
     Phi = _matrix(features)
     M = orthonormalizing_map(Phi)
     if method == "exchange":

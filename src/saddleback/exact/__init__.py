@@ -5,14 +5,7 @@ Nothing that learns from samples may import this package; it is what such answer
 
 from saddleback.exact.column_generation import solve_by_columns
 from saddleback.exact.occupancy_lp import ExactAnswer, solve_exactly
-from saddleback.exact.values import (
-    best_policy,
-    mixture_values,
-    occupancy,
-    policy_values,
-    state_values,
-    to_stationary,
-)
+from saddleback.exact.values import best_policy, mixture_values, occupancy, policy_values, state_values, to_stationary
 
 __all__ = [
     "ExactAnswer",

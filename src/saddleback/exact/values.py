@@ -28,13 +28,8 @@ def _chain(table: Table, policy: Policy) -> tuple[Array, Resolvent]:
     """The action probabilities ``(S, A)`` of a policy, and (I − γP_π)⁻¹."""
     S, A = table.num_states, table.num_actions
     pi = policy.probabilities(np.arange(S))
-    require(
-        pi.shape == (S, A),
-        "policy",
-        f"must give probabilities of shape {(S, A)}",
-        pi.shape,
-        "use a policy for this table",
-    )
+    rule = f"must give probabilities of shape {(S, A)}"
+    require(pi.shape == (S, A), "policy", rule, pi.shape, "use a policy for this table")
     return pi, Resolvent(follow(pi, table.P), table.gamma)
 
 

@@ -1,16 +1,24 @@
-"""Feature maps of pairs, φ: S × A → R^d: what follows from the rows ``at(states, actions)``, and the two plainest maps.
+"""Feature maps of pairs, φ: S × A → R^d, and of states alone, ψ: S → R^k: what follows from their rows, and the plainest maps.
 
-    all       φ(s, ·)                  at() of every action
+    all       φ(s, ·)                  at(states, actions) of every action
     values    ⟨φ(s, ·), θ⟩             all() times θ
     maximum   max_a ⟨φ(s, a), θ⟩       of values(); ties go to the first action in argmax
 
-A map inherits these from :class:`FeatureMap` and writes anew those for which it knows a shorter way.
+A map of pairs inherits these from :class:`FeatureMap` and writes anew those for which it knows a shorter way. Maps of states are
+what :class:`~saddleback.features.per_action.PerAction` makes φ(s, a) of:
+
+    product(s, Θ) = ψ(s)ᵀΘ       what solvers ask for, by the shortest way: a matrix product, or a gather of Θ's rows
+    held(s)                      ψ at these states, computed once: a map over their positions 0 … n−1
+
+One with ``constant`` has the constant 1 in its span by construction; one given by its rows ``at(states)`` inherits the other two
+from :class:`StateMap`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -100,11 +108,7 @@ class FeatureFunction(FeatureMap):
     def at(self, states: States, actions: Actions) -> Array:
         """Rows ``(n, d)``, checked on every call."""
         phi = as_rows(self.function(states, actions), len(states), self.dim, "pairs", "states and actions")
-        finite = np.isfinite(phi).all(axis=1)
-        if not finite.all():
-            i = int(np.argmin(finite))
-            found = f"{phi[i]} at state {states[i]}, action {actions[i]}"
-            raise InputError("features", "must be finite", found, "mend the map")
+        _check_finite(phi, states, actions)
         return phi
 
 
@@ -115,3 +119,93 @@ def as_rows(found: Array, number: int, dim: int, of: str, over: str) -> Array:
     rule = f"must return a float64 array {(number, dim)} for {number} {of}"
     require(good, "features", rule, f"{rows.dtype} {rows.shape}", f"vectorise the function over {over}")
     return rows
+
+
+@runtime_checkable
+class StateFeatures(Protocol):
+    """ψ, vectorised over states."""
+
+    @property
+    def dim(self) -> int:
+        """k."""
+        ...
+
+    @property
+    def constant(self) -> bool:
+        """Whether some ω has ψ(s)ᵀω = 1 for all s, by construction."""
+        ...
+
+    def at(self, states: States, /) -> Array:
+        """ψ(s), float64 ``(n, k)``."""
+        ...
+
+    def product(self, states: States, theta: Array) -> Array:
+        """ψ(s)ᵀΘ, ``(n, m)`` for ``theta`` ``(k, m)``."""
+        ...
+
+    def held(self, states: States) -> StateFeatures:
+        """ψ over the positions 0 … n−1 of these states."""
+        ...
+
+
+class StateMap:
+    """A map that has ``dim``, ``constant`` and ``at``."""
+
+    def product(self: StateFeatures, states: States, theta: Array) -> Array:
+        """ψ(s)ᵀΘ."""
+        return np.asarray(self.at(states) @ theta)
+
+    def held(self: StateFeatures, states: States) -> StateFeatures:
+        """The rows at these states, kept as a matrix."""
+        return StateMatrix(np.ascontiguousarray(self.at(states)), constant=self.constant)
+
+
+@dataclass(frozen=True, eq=False)
+class StateMatrix(StateMap):
+    """ψ(s) = ``psi[s]``, float64 ``(S, k)``; also what a dense map holds."""
+
+    psi: Array
+    constant: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        psi = np.asarray(self.psi)
+        require(psi.ndim == 2, "psi", "must have shape (S, k)", psi.shape, "give one vector a state")
+        require(psi.dtype == np.float64, "psi", "must be float64", str(psi.dtype), "convert it where it is made")
+        _check_finite(psi, np.arange(len(psi)))
+
+    @property
+    def dim(self) -> int:
+        """k."""
+        return int(self.psi.shape[1])
+
+    def at(self, states: States) -> Array:
+        """Rows of the matrix."""
+        return np.asarray(self.psi[states])
+
+
+@dataclass(frozen=True, eq=False)
+class StateFunction(StateMap):
+    """ψ by a vectorised function ``states -> (n, k)``."""
+
+    function: Callable[[States], Array]
+    dim: int
+    constant: bool = field(default=False, kw_only=True)
+
+    def at(self, states: States) -> Array:
+        """Rows ``(n, k)``, checked on every call."""
+        psi = as_rows(self.function(states), len(states), self.dim, "states", "states")
+        _check_finite(psi, states)
+        return psi
+
+
+def spans_constant(features: Features | StateFeatures) -> bool:
+    """Whether the map says that 1 is in its span by construction."""
+    return bool(getattr(features, "constant", False))
+
+
+def _check_finite(rows: Array, states: Any, actions: Any = None) -> None:
+    finite = np.isfinite(rows).all(axis=1)
+    if not finite.all():
+        i = int(np.argmin(finite))
+        where = f"state {states[i]}" + ("" if actions is None else f", action {actions[i]}")
+        raise InputError("features", "must be finite", f"{rows[i]} at {where}", "mend the map")

@@ -50,9 +50,8 @@ class Frame:
         """The frame of a state space; ``low`` and ``high`` default to what the space or the coordinates' array says."""
         if shape is not None:
             if isinstance(space, BoxStates) or coordinates is not None:
-                raise InputError(
-                    "shape", "must come with a finite space and no coordinates", shape, "it splits a state's number"
-                )
+                remedy = "it splits a state's number"
+                raise InputError("shape", "must come with a finite space and no coordinates", shape, remedy)
             coordinates, top = _digits(space.num, shape)
             return cls(0.0 * top if low is None else low, top if high is None else high, coordinates)
         if coordinates is None:

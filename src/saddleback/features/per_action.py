@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from saddleback.errors import require, whole
-from saddleback.features.base import FeatureMap, check_dimension
-from saddleback.features.state import StateFeatures
+from saddleback.features.base import FeatureMap, StateFeatures, check_dimension
 from saddleback.problem.policies import maximum_over_actions
 from saddleback.problem.rounding import first_largest
 from saddleback.problem.spaces import Actions, Array, States

@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 
 from saddleback.errors import flag, positive, require, whole
-from saddleback.features.base import check_dimension
+from saddleback.features.base import StateMap, check_dimension
 from saddleback.features.frame import Frame, as_frame, one_each, real_array
-from saddleback.features.state import StateMap
 from saddleback.problem.spaces import Array, States
 
 

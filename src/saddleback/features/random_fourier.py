@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from saddleback.errors import positive, whole
-from saddleback.features.base import check_dimension
+from saddleback.features.base import StateMap, check_dimension
 from saddleback.features.frame import Frame, as_frame
-from saddleback.features.state import StateMap
 from saddleback.problem.spaces import Array, States
 
 _FREQUENCIES, _PHASES = 0, 1  # spawn keys of one word: no block of samples has such a key

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -90,14 +90,6 @@ class FeatureReport:
     __str__ = text
 
 
-class _Pass(NamedTuple):
-    """What the first reading finds: each feature's largest value, pairs that are finite, and the first that is not."""
-
-    scale: Array
-    num_finite: int
-    first_bad: tuple[Any, int] | None
-
-
 def examine(
     features: Features, states: States, actions: Actions | None = None, *, high_leverage: float = 3.0
 ) -> FeatureReport:
@@ -109,12 +101,11 @@ def examine(
         require(A <= _MOST_ACTIONS, "actions", f"must be given where there are more than {_MOST_ACTIONS}", A, remedy)
         states, actions = np.repeat(states, A, axis=0), np.tile(np.arange(A), len(states))
     actions = np.asarray(actions)
-    require(
-        len(actions) == len(states), "actions", f"must be {len(states)}, one a state", len(actions), "or leave them out"
-    )
-    first = _first_pass(features, states, actions)
-    scale = np.where(first.scale > 0, first.scale, 1.0)
-    N = max(1, first.num_finite)
+    remedy = "or leave them out"
+    require(len(actions) == len(states), "actions", f"must be {len(states)}, one a state", len(actions), remedy)
+    largest, num_finite, first_bad = _first_pass(features, states, actions)
+    scale = np.where(largest > 0, largest, 1.0)
+    N = max(1, num_finite)
     R = np.zeros((0, d + 1))
     for rows, _, _ in _finite_pieces(features, states, actions):
         more = np.column_stack([rows / scale, np.ones(len(rows))])
@@ -137,14 +128,15 @@ def examine(
         high_leverage_share=above / N,
         high_leverage=high_leverage,
         worst_pair=worst,
-        never_active=tuple(int(j) for j in np.flatnonzero(first.scale == 0)),
+        never_active=tuple(int(j) for j in np.flatnonzero(largest == 0)),
         constant_residual=off,
-        not_finite=len(states) - first.num_finite,
-        first_not_finite=first.first_bad,
+        not_finite=len(states) - num_finite,
+        first_not_finite=first_bad,
     )
 
 
-def _first_pass(features: Features, states: States, actions: Actions) -> _Pass:
+def _first_pass(features: Features, states: States, actions: Actions) -> tuple[Array, int, tuple[Any, int] | None]:
+    """Each feature's largest value, how many pairs are finite, and the first that is not."""
     scale, finite, bad = np.zeros(features.dim), 0, None
     for rows, kept, at in _finite_pieces(features, states, actions):
         if len(rows):
@@ -153,7 +145,7 @@ def _first_pass(features: Features, states: States, actions: Actions) -> _Pass:
         if bad is None and not kept.all():
             i = at + int(np.argmin(kept))
             bad = states[i], int(actions[i])
-    return _Pass(scale, finite, bad)
+    return scale, finite, bad
 
 
 def _second_pass(

@@ -98,31 +98,28 @@ def save_table(table: Table, path: str | os.PathLike[str]) -> None:
 def _table(arrays: dict[str, NDArray[Any]], name: str) -> Table:
     S, A = arrays["reward"].shape
     m = len(arrays["thresholds"])
-    _require_shape(arrays, "gamma", (1,) if arrays["gamma"].ndim else ())
-    _require_shape(arrays, "constraints", (m, S, A))
-    _require_shape(arrays, "rho", (S,))
-    for optional, shape in {
+    shapes = {
+        "gamma": (1,) if arrays["gamma"].ndim else (),
+        "constraints": (m, S, A),
+        "rho": (S,),
         "senses": (m,),
         "names": (m,),
         "reward_range": (2,),
         "ranges": (m, 2),
         "state_names": (S,),
         "actions_allowed": (S, A),
-    }.items():
-        if optional in arrays:
-            _require_shape(arrays, optional, shape)
+    }
+    for key in (key for key in shapes if key in arrays):
+        _require_shape(arrays, key, shapes[key])
     if "phi" in arrays and arrays["phi"].shape[2] == 0:
         raise InputError("phi", "must have at least one feature", arrays["phi"].shape, "leave phi out, or give some")
     for i, sense in enumerate(arrays.get("senses", ())):
         if sense not in (">=", "<="):
             raise InputError(f"senses[{i}]", 'must be ">=" or "<="', repr(str(sense)), "use one of the two")
-    more: dict[str, Any] = {"name": name}
-    if "reward_range" in arrays:
-        more["reward_range"] = tuple(arrays["reward_range"].tolist())
-    if "ranges" in arrays:
-        more["ranges"] = tuple(map(tuple, arrays["ranges"].tolist()))
-    if "state_names" in arrays:
-        more["state_names"] = tuple(arrays["state_names"].tolist())
+    lists = ("senses", "names", "state_names", "reward_range", "ranges")
+    more: dict[str, Any] = {key: tuple(arrays[key].tolist()) for key in lists if key in arrays}
+    if "ranges" in more:
+        more["ranges"] = tuple(map(tuple, more["ranges"]))
     for flags in ("actions_allowed", "minimise"):
         if flags in arrays:
             found = arrays[flags]
@@ -136,9 +133,8 @@ def _table(arrays: dict[str, NDArray[Any]], name: str) -> Table:
         arrays["thresholds"],
         gamma=arrays["gamma"].item(),
         rho=arrays["rho"],
-        senses=arrays["senses"].tolist() if "senses" in arrays else None,
-        names=arrays["names"].tolist() if "names" in arrays else None,
         phi=arrays.get("phi"),
+        name=name,
         **more,
     )
 
@@ -174,9 +170,8 @@ def _transitions(arrays: dict[str, NDArray[Any]], S: int, A: int) -> Any:
 
 def _require_shape(arrays: dict[str, NDArray[Any]], name: str, shape: tuple[int, ...]) -> None:
     if arrays[name].shape != shape:
-        raise InputError(
-            name, f"must have shape {shape}", arrays[name].shape, "make it agree with reward and thresholds"
-        )
+        remedy = "make it agree with reward and thresholds"
+        raise InputError(name, f"must have shape {shape}", arrays[name].shape, remedy)
 
 
 def _text(name: str, entries: Any) -> NDArray[np.str_]:

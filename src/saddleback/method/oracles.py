@@ -17,14 +17,15 @@ from enum import Enum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from saddleback.designs.design import Design
-from saddleback.errors import NumericalError
+from saddleback.errors import NumericalError, optional_package, require
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import Policy
 from saddleback.problem.spaces import Array
-from saddleback.sampling.buffer import Buffer
+from saddleback.sampling.buffer import Buffer, counted
 from saddleback.simulators.generative_model import Sampler
 
 
@@ -55,11 +56,26 @@ class Remarking(Protocol):
         ...
 
 
-@runtime_checkable
-class BatchFree(Protocol):
-    """An evaluator that says whether it reads the batches one by one; one that does not say so does."""
+class Needs(NamedTuple):
+    """What a part needs beyond a problem and a buffer.
 
-    uses_batches: bool
+    every_pair   a finite problem and a sample of every pair: it solves a table and does not look at features
+    package      a module that must be installed, and the extra of this package that brings it
+    batches      samples cut into batches; False where these mean nothing to it
+    """
+
+    every_pair: bool = False
+    package: tuple[str, str] | None = None
+    batches: bool = True
+
+
+@runtime_checkable
+class Needing(Protocol):
+    """A part that says what it needs; one that does not is taken to need nothing but batches."""
+
+    def needs(self, problem: CMDP) -> Needs:
+        """What it needs for this problem."""
+        ...
 
 
 @runtime_checkable
@@ -252,9 +268,33 @@ class DualKind(Protocol):
         ...
 
 
-def reads_batches(evaluator: Evaluator) -> bool:
-    """Whether the batches mean anything to the evaluator."""
-    return evaluator.uses_batches if isinstance(evaluator, BatchFree) else True
+def needs_of(part: object, problem: CMDP) -> Needs:
+    """What a part says that it needs."""
+    return part.needs(problem) if isinstance(part, Needing) else Needs()
+
+
+def met_needs(kind: str, name: str, part: object, problem: CMDP) -> Needs:
+    """What the part ``name`` needs, refused with a message where the problem or the installation does not have it."""
+    needs = needs_of(part, problem)
+    if needs.package is not None:
+        optional_package(*needs.package, f"this {kind}")
+    finite = problem.num_states is not None or not needs.every_pair
+    require(finite, "states", f"must be finite for the {kind} {name}", problem.states, "use ls-mdvi or gss")
+    return needs
+
+
+def over_all_states(P: scipy.sparse.csr_array, buffer: Buffer, num_states: int) -> scipy.sparse.csr_array:
+    """P ``(n, len(support))`` as ``(n, S)``, its columns in order."""
+    wide = scipy.sparse.csr_array((P.data, buffer.support[P.indices], P.indptr), shape=(P.shape[0], num_states))
+    wide.sort_indices()
+    return wide
+
+
+def estimated_table(problem: CMDP, buffer: Buffer, mixing: Array) -> tuple[scipy.sparse.csr_array, Array]:
+    """What a buffer of every pair estimates: P̂ ``(S·A, S)`` from frequencies, □ ``(k, S, A)`` for each row σ of ``mixing`` ``(k, 1+m)``."""
+    S, A = buffer.tabular_shape(problem)
+    box = buffer.utilities(problem) @ np.asarray(mixing, dtype=np.float64).T
+    return over_all_states(counted(buffer).empirical_model(), buffer, S), np.ascontiguousarray(box.T).reshape(-1, S, A)
 
 
 def simplex_point(multipliers: Sequence[float]) -> Array:

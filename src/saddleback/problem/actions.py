@@ -1,13 +1,10 @@
-"""Actions in the user's own words, and which of them each state allows.
+"""Which actions each state allows, and what becomes of the others.
 
-**Names.** ``actions=["wait", "repair"]`` are the actions 0 and 1 with names. Functions of one state and one action are given
-an :class:`Action`: a whole number that is also equal to its name, so ``action == 1`` and ``action == "repair"`` both work.
-
-**Actions that are not allowed.** Every array has A actions in every state. Where a state allows fewer, an action that is not
-allowed *stands for the lowest one that is*: it has the same signals, the same features and the same next states, since the
-simulator is asked for its stand-in. So no value changes, no policy gains, and every method that maximises over A actions
-maximises over the allowed ones. A user's function never sees an action that is not allowed; policies that choose one are
-rewritten to its stand-in before anybody sees them.
+Every array has A actions in every state. Where a state allows fewer, an action that is not
+allowed *stands for the lowest one that is*: it has the same signals, the same features and the same next states. So no value
+changes, no policy gains, and every method that maximises over A actions maximises over the allowed ones. No sample is drawn
+for it: the samples of its stand-in serve both (:func:`serving_pairs`), and a simulator that is asked for it all the same is
+asked for its stand-in. Policies that choose it are rewritten to its stand-in before anybody sees them.
 """
 
 from __future__ import annotations
@@ -19,107 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from saddleback.errors import InputError, nearest, require, takes, whole_number
+from saddleback.errors import InputError, require, takes
+from saddleback.problem.names import action_index
 from saddleback.problem.policies import GreedyPolicy, Policy, TabularPolicy, as_table
 from saddleback.problem.rounding import first_largest
 from saddleback.problem.spaces import Actions, Array, Features, FiniteStates, States, StateSpace
 
 Mask = NDArray[np.bool_]
 
-_ACTIONS = 'give a number of actions, or a list of their names such as ["wait", "repair"]'
 _ALLOWED = "give a mask of truth values (S, A), a list of actions a state, or a function state -> list of actions"
-
-
-class Action(int):
-    """An action's number that also answers to its name; a name that no action has is an error, not a silent no."""
-
-    name: str
-    names: tuple[str, ...]
-
-    def __new__(cls, number: int, names: tuple[str, ...]) -> Action:
-        """Action ``number`` of those with these ``names``."""
-        action = super().__new__(cls, number)
-        action.name, action.names = names[number], names
-        return action
-
-    def __getnewargs__(self) -> tuple[int, tuple[str, ...]]:  # type: ignore[override]
-        return int(self), self.names
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, str):
-            if other not in self.names:
-                remedy = nearest(other, self.names, f"the actions are {', '.join(self.names)}")
-                raise InputError("action", "must be compared with the name of an action", repr(other), remedy)
-            return self.name == other
-        return int(self) == other
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    def __hash__(self) -> int:
-        return hash(int(self))
-
-    def __str__(self) -> str:
-        return self.name
-
-    def __repr__(self) -> str:
-        return f"{int(self)} ({self.name})"
-
-
-def read_actions(actions: Any, num_actions: Any) -> tuple[int, tuple[str, ...] | None]:
-    """How many actions there are, and their names if they were given any.
-
-    ``actions`` is a number or a list of names, ``num_actions`` a number; both may be given where they agree.
-    """
-    require(
-        actions is not None or num_actions is not None,
-        "actions",
-        "must be given",
-        "nothing",
-        _ACTIONS,
-    )
-    if actions is None:
-        return whole_number("num_actions", num_actions, 1, "give one action or more"), None
-    if isinstance(actions, range) and (actions.start, actions.step) == (0, 1):
-        actions = len(actions)
-    names: tuple[str, ...] | None = None
-    if isinstance(actions, (str, bytes, Mapping, set, frozenset)) or callable(actions):
-        raise InputError(
-            "actions", "must be how many there are, or a list of their names", f"{actions!r:.80}", _ACTIONS
-        )
-    if isinstance(actions, Iterable) and not (isinstance(actions, np.ndarray) and actions.ndim == 0):
-        names = tuple(actions)
-        for i, name in enumerate(names):
-            require(isinstance(name, str) and bool(name), f"actions[{i}]", "must be a name", repr(name), _ACTIONS)
-            require(
-                name not in names[:i], f"actions[{i}]", "must differ from the other names", repr(name), "rename one"
-            )
-        require(len(names) > 0, "actions", "must hold at least one action", "an empty list", _ACTIONS)
-    number = len(names) if names is not None else whole_number("actions", actions, 1, _ACTIONS)
-    require(
-        num_actions is None or number == num_actions,
-        "num_actions",
-        f"must be the number of actions, {number}",
-        num_actions,
-        "leave it out",
-    )
-    return number, names
-
-
-def action_index(action: Any, num_actions: int, names: tuple[str, ...] | None, where: str = "action") -> int:
-    """The number of an action given by number or name."""
-    if isinstance(action, str):
-        if names is None or action not in names:
-            known = f"the actions are {', '.join(names)}" if names else f"the actions are 0 to {num_actions - 1}"
-            raise InputError(where, "must be a known action", repr(action), nearest(action, names or (), known))
-        return names.index(action)
-    remedy = f"the actions are 0 to {num_actions - 1}"
-    a = whole_number(where, action, 0, remedy)
-    require(a < num_actions, where, "must be a known action", a, remedy)
-    return a
-
-
-# ---- which actions are allowed -----------------------------------------------------------------------------------------
 
 
 def read_allowed(given: Any, space: StateSpace, num_actions: int, names: tuple[str, ...] | None) -> Mask | None:
@@ -152,9 +57,8 @@ def read_allowed(given: Any, space: StateSpace, num_actions: int, names: tuple[s
     stuck = np.flatnonzero(~mask.any(axis=1))
     if stuck.size:
         where = f"actions_allowed at state {space.name(int(stuck[0]))}"
-        raise InputError(
-            where, "must allow an action", f"none ({stuck.size} such states)", "allow one, such as waiting"
-        )
+        found = f"none ({stuck.size} such states)"
+        raise InputError(where, "must allow an action", found, "allow one, such as waiting")
     return None if mask.all() else mask
 
 
@@ -188,6 +92,20 @@ def _row(listed: Any, state: Any, num_actions: int, names: tuple[str, ...] | Non
 def stand_ins_of(mask: Mask) -> NDArray[np.int64]:
     """The action that each action means, ``(S, A)``: itself where it is allowed, else the lowest that is."""
     return np.where(mask, np.arange(mask.shape[1]), mask.argmax(axis=1)[:, None])
+
+
+def serving_pairs(stand_ins: NDArray[np.int64] | None, states: States, actions: Actions) -> NDArray[np.int64] | None:
+    """Whose samples serve each of these pairs, ``(n,)``: its own, or those of its stand-in if that is among them.
+
+    None where every action is allowed: each pair has its own.
+    """
+    if stand_ins is None:
+        return None
+    A, every = stand_ins.shape[1], np.arange(len(states))
+    pairs, meant = states * A + actions, states * A + stand_ins[states, actions]
+    order = np.argsort(pairs)
+    place = order[np.minimum(np.searchsorted(pairs, meant, sorter=order), len(pairs) - 1)]
+    return np.where(pairs[place] == meant, place, every)
 
 
 @dataclass(frozen=True)
@@ -249,13 +167,8 @@ def read_features(given: Any, num_actions: int, stand_ins: NDArray[np.int64] | N
     if not isinstance(given, Features):
         remedy = "wrap it, as in FeatureFunction(function, dim, num_actions) or FeatureMatrix(phi)"
         raise InputError("features", "must be a feature map", f"{type(given).__name__}", remedy)
-    require(
-        given.num_actions == num_actions,
-        "features",
-        f"must cover the problem's {num_actions} actions",
-        given.num_actions,
-        "make the feature map and the problem agree",
-    )
+    rule, remedy = f"must cover the problem's {num_actions} actions", "make the feature map and the problem agree"
+    require(given.num_actions == num_actions, "features", rule, given.num_actions, remedy)
     if stand_ins is None or isinstance(given, RestrictedFeatures):
         return given
     own = getattr(given, "restricted", None)

@@ -22,18 +22,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from saddleback.errors import InputError, checked_arguments, require
+from saddleback.errors import InputError, checked_arguments, number, require
 from saddleback.problem.actions import (
     Mask,
-    action_index,
     described_policy,
     permitted_policy,
-    read_actions,
     read_allowed,
     read_features,
     stand_ins_of,
 )
-from saddleback.problem.named_states import state_space
+from saddleback.problem.names import action_index, read_actions, state_space
 from saddleback.problem.policies import Policy
 from saddleback.problem.signals import Constraint as Constraint
 from saddleback.problem.signals import Sense as Sense
@@ -43,6 +41,7 @@ from saddleback.problem.start import Start as Start
 from saddleback.problem.start import read_start
 
 _POOL = 8192  # pairs of a pool that nobody has given
+_GAMMA = "for undiscounted problems choose a horizon H and set gamma = 1 - 1/H"
 _MISSING: Any = object()
 
 
@@ -111,10 +110,10 @@ class CMDP:
     ):
         for word, value in (("states", states), ("reward", reward), ("constraints", constraints)):
             require(value is not _MISSING, word, "must be given to CMDP", "nothing", f"add {word}=...")
-        _check_gamma(gamma)
+        number("gamma", gamma, 0, 1, open_high=True, remedy=_GAMMA)
         space = state_space(states)
-        number, names = read_actions(actions, num_actions)
-        allowed = read_allowed(actions_allowed, space, number, names)
+        A, names = read_actions(actions, num_actions)
+        allowed = read_allowed(actions_allowed, space, A, names)
         stand_ins = None if allowed is None else stand_ins_of(allowed)
         _check_words(name, minimise, state_names, space)
         listed = read_constraints(constraints)
@@ -123,11 +122,11 @@ class CMDP:
         known: dict[str, Any] = {
             "gamma": gamma,
             "start": read_start(start, space),
-            "num_actions": number,
+            "num_actions": A,
             "states": space,
             "reward": reward,
             "constraints": listed,
-            "features": read_features(features, number, stand_ins),
+            "features": read_features(features, A, stand_ins),
             "reward_range": reward_range,
             "candidates": candidates,
             "name": name,
@@ -141,7 +140,7 @@ class CMDP:
             object.__setattr__(self, word, value)
         self.start.check(self.states)
         given = [("reward", reward, reward_range), *((c.name, c.signal, c.range) for c in listed)]
-        signals = tuple(read_signal(*g, space, number, names, stand_ins) for g in given)
+        signals = tuple(read_signal(*g, space, A, names, stand_ins) for g in given)
         object.__setattr__(self, "signals", signals)
         self._set_units()
 
@@ -154,16 +153,12 @@ class CMDP:
         with np.errstate(all="ignore"):
             base, scale = np.where(up, low, high), np.where(up, high - low, low - high)
             thresholds = (b - base[1:] * H) / scale[1:]
-        require(
-            all(bool(np.all(np.isfinite(x))) for x in (base * H, scale * H, thresholds)),
-            "reward, constraints",
-            "must have ranges and thresholds whose discounted totals are finite numbers",
-            f"ranges {list(zip(low.tolist(), high.tolist(), strict=True))}",
-            "use units in which the numbers are of ordinary size",
-        )
-        object.__setattr__(self, "base", base)
-        object.__setattr__(self, "scale", scale)
-        object.__setattr__(self, "thresholds", thresholds)
+        finite = all(bool(np.all(np.isfinite(x))) for x in (base * H, scale * H, thresholds))
+        rule = "must have ranges and thresholds whose discounted totals are finite numbers"
+        found = f"ranges {list(zip(low.tolist(), high.tolist(), strict=True))}"
+        require(finite, "reward, constraints", rule, found, "use units in which the numbers are of ordinary size")
+        for word, value in (("base", base), ("scale", scale), ("thresholds", thresholds)):
+            object.__setattr__(self, word, value)
 
     # ---- sizes -----------------------------------------------------------------------------------------------------
 
@@ -181,6 +176,11 @@ class CMDP:
     def num_states(self) -> int | None:
         """S, or None for a continuous space."""
         return self.states.num if isinstance(self.states, FiniteStates) else None
+
+    @property
+    def num_unknowns(self) -> int:
+        """About how many numbers there are to learn: pairs of a table, or twice the features."""
+        return (self.num_states or 1) * self.num_actions if self.features is None else 2 * self.features.dim
 
     @property
     def observed(self) -> NDArray[np.bool_]:
@@ -209,9 +209,8 @@ class CMDP:
     def required_features(self) -> Features:
         """The features, which least-squares oracles cannot do without."""
         if self.features is None:
-            raise InputError(
-                "features", "must be given for a least-squares oracle", None, "use a tabular oracle instead"
-            )
+            rule = "must be given for a least-squares oracle"
+            raise InputError("features", rule, None, "use a tabular oracle instead")
         return self.features
 
     # ---- the map to the paper's units and back ---------------------------------------------------------------------
@@ -292,20 +291,13 @@ class CMDP:
         """Points that fill a bounded box, and the start states, each with all actions."""
         box, A = self.states, self.num_actions
         if not (isinstance(box, BoxStates) and np.all(np.isfinite(box.low)) and np.all(np.isfinite(box.high))):
-            raise InputError(
-                "candidates",
+            rule, remedy = (
                 "must be given for a state space without bounds",
-                None,
-                "pass a pool of (states, actions) to choose the design from",
+                "pass a pool of (states, actions) to choose from",
             )
+            raise InputError("candidates", rule, None, remedy)
         pool = np.concatenate([box.spread(_POOL // A + 1), np.asarray(self.start.states)[: _POOL // 8]])
         return np.repeat(pool, A, axis=0), np.tile(np.arange(A), len(pool))
-
-
-def _check_gamma(gamma: Any) -> None:
-    number = isinstance(gamma, (int, float, np.floating, np.integer)) and not isinstance(gamma, bool)
-    remedy = "for undiscounted problems choose a horizon H and set gamma = 1 - 1/H"
-    require(number and 0 <= gamma < 1, "gamma", "must lie in [0, 1)", gamma if number else repr(gamma), remedy)
 
 
 def _check_words(name: Any, minimise: Any, state_names: Any, space: StateSpace) -> None:

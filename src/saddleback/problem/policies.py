@@ -4,6 +4,12 @@ A *mixture* is drawn once per episode: its value is Σ_k w_k V^{π_k}. Averaging
 a different policy (on a four-state chain 6.81 instead of 8.10). On a finite space with a known table one stationary
 policy has the same values as the mixture: see :func:`saddleback.exact.to_stationary`.
 
+A mixture at work is an :class:`Episode`, whose member is drawn once and plays to its end:
+
+    k ~ w,   a_t ~ π_k(· | s_t)      with the random numbers of (seed, 0) for k and of (seed, 1 + t) for a_t
+
+so that an episode can be repeated, or taken up at any step, on another machine, from its seed and the number of the step.
+
 Every policy is frozen data (arrays, never a closure), so that it can be stored and compared. Ties go to the lowest
 action index.
 """
@@ -12,13 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol, runtime_checkable
+from typing import Any, NamedTuple, NoReturn, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.errors import InputError, gone, require
 from saddleback.problem.spaces import Actions, Array, Features, States
+
+_EPISODES = 1000  # a stream apart from those of samples
 
 
 @runtime_checkable
@@ -47,14 +55,22 @@ class Policy(Protocol):
         ...
 
 
-class _Predict:
-    """Stable-Baselines3's calling convention for a stationary policy."""
-
-    def act(self, states: States, rng: np.random.Generator) -> Actions:
-        raise NotImplementedError  # pragma: no cover - every policy defines it
+class _Stationary:
+    """What policies share that have ``probabilities``, and Stable-Baselines3's calling convention."""
 
     def probabilities(self, states: States) -> Array:
+        """π(·|s), ``(n, A)``."""
         raise NotImplementedError  # pragma: no cover - every policy defines it
+
+    def act(self, states: States, rng: np.random.Generator) -> Actions:
+        """A random action per state, by inverse cumulative sums."""
+        cumulative = self.probabilities(states).cumsum(axis=1)
+        u = rng.random((len(cumulative), 1)) * cumulative[:, -1:]
+        return np.asarray((u >= cumulative).sum(axis=1), dtype=np.int64)
+
+    def mean_features(self, features: Features, states: States) -> Array:
+        """Σ_a π(a|s) φ(s, a)."""
+        return np.einsum("na,nad->nd", self.probabilities(states), features.all(states))
 
     def predict(
         self,
@@ -75,19 +91,24 @@ class _Predict:
 
 
 @dataclass(frozen=True, eq=False)
-class GreedyPolicy(_Predict):
-    """π(s) = argmax_a ⟨φ(s, a), θ⟩, lowest index first."""
+class _Linear(_Stationary):
+    """A policy that looks at ⟨φ(s, a), θ⟩."""
 
     features: Features
     theta: Array
 
     def __post_init__(self) -> None:
-        _check_theta(self.theta)
+        kind = np.asarray(self.theta).dtype
+        require(kind == np.float64, "theta", "must be float64", str(kind), "convert it where it is made")
 
     @property
     def num_actions(self) -> int:
         """Number of actions A."""
         return self.features.num_actions
+
+
+class GreedyPolicy(_Linear):
+    """π(s) = argmax_a ⟨φ(s, a), θ⟩, lowest index first."""
 
     def actions(self, states: States) -> Actions:
         """The chosen action per state."""
@@ -111,20 +132,10 @@ class GreedyPolicy(_Predict):
 
 
 @dataclass(frozen=True, eq=False)
-class SoftmaxPolicy(_Predict):
+class SoftmaxPolicy(_Linear):
     """π(a|s) ∝ exp(β ⟨φ(s, a), θ⟩): what entropic mirror descent ends with."""
 
-    features: Features
-    theta: Array
     beta: float
-
-    def __post_init__(self) -> None:
-        _check_theta(self.theta)
-
-    @property
-    def num_actions(self) -> int:
-        """Number of actions A."""
-        return self.features.num_actions
 
     def probabilities(self, states: States) -> Array:
         """Softmax rows."""
@@ -132,21 +143,13 @@ class SoftmaxPolicy(_Predict):
         p = np.exp(logits - logits.max(axis=1, keepdims=True))
         return np.asarray(p / p.sum(axis=1, keepdims=True))
 
-    def act(self, states: States, rng: np.random.Generator) -> Actions:
-        """A random action per state."""
-        return _draw_rows(self.probabilities(states), rng)
-
-    def mean_features(self, features: Features, states: States) -> Array:
-        """Σ_a π(a|s) φ(s, a)."""
-        return np.einsum("na,nad->nd", self.probabilities(states), features.all(states))
-
     def key(self) -> bytes:
         """The bytes of θ and β."""
         return b"softmax" + self.theta.tobytes() + np.float64(self.beta).tobytes()
 
 
 @dataclass(frozen=True, eq=False)
-class TabularPolicy(_Predict):
+class TabularPolicy(_Stationary):
     """π(a|s) as a table ``(S, A)`` of probabilities, or deterministic as an action table ``(S,)``."""
 
     table: NDArray[Any]
@@ -183,13 +186,13 @@ class TabularPolicy(_Predict):
         """The action of each state, drawn where the table is stochastic."""
         if self.is_deterministic:
             return np.asarray(self.table[states], dtype=np.int64)
-        return _draw_rows(self.table[states], rng)
+        return super().act(states, rng)
 
     def mean_features(self, features: Features, states: States) -> Array:
         """Σ_a π(a|s) φ(s, a)."""
         if self.is_deterministic:
             return features.at(states, np.asarray(self.table[states], dtype=np.int64))
-        return np.einsum("na,nad->nd", self.table[states], features.all(states))
+        return super().mean_features(features, states)
 
     def key(self) -> bytes:
         """The bytes of the table."""
@@ -239,12 +242,9 @@ class MixturePolicy:
     ) -> tuple[Actions, Any]:
         """Stable-Baselines3's convention; ``state`` carries the members drawn for the running episodes."""
         if deterministic and len(self.members) > 1:
-            raise InputError(
-                "deterministic",
-                f"must be False for a mixture of {len(self.members)} policies",
-                True,
-                "the constraint holds on average over the members, so one of them alone may break it",
-            )
+            rule = f"must be False for a mixture of {len(self.members)} policies"
+            remedy = "the constraint holds on average over the members, so one of them alone may break it"
+            raise InputError("deterministic", rule, True, remedy)
         rng = rng or np.random.default_rng()
         observations = _as_states(observation)
         n = len(observations)
@@ -270,6 +270,31 @@ class MixturePolicy:
         gone("MixturePolicy.load", "saddleback.load_policy(path), which takes a file or a run folder")
 
 
+class Episode(NamedTuple):
+    """A member of a mixture, drawn for one whole episode."""
+
+    seed: int
+    member: int
+    weight: float
+    policy: Policy
+
+    @classmethod
+    def of(cls, mixture: MixturePolicy, seed: int) -> Episode:
+        """The same ``seed`` gives the same member, and the same actions at the same steps."""
+        require(seed >= 0, "episode_seed", "must not be negative", seed, "use 0, 1, 2 …")
+        k = mixture.draw_member(_generator(seed, 0))
+        return cls(seed, k, float(mixture.weights[k]), mixture.members[k])
+
+    def act(self, states: States, step: int = 0) -> Actions:
+        """One action per state, at step number ``step`` of the episode."""
+        require(step >= 0, "step", "must not be negative", step, "steps are 0, 1, 2 …")
+        return self.policy.act(states, _generator(self.seed, 1 + step))
+
+
+def _generator(seed: int, number: int) -> np.random.Generator:
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence(seed, spawn_key=(_EPISODES, number))))
+
+
 def as_table(policy: Policy, num_states: int) -> TabularPolicy:
     """The same policy as a table over a finite space, so that equal policies compare equal."""
     if isinstance(policy, TabularPolicy):
@@ -288,22 +313,10 @@ def _as_states(observation: Any) -> States:
     return np.atleast_1d(x)
 
 
-def _check_theta(theta: Array) -> None:
-    kind = np.asarray(theta).dtype
-    require(kind == np.float64, "theta", "must be float64", str(kind), "convert it where it is made")
-
-
 def _one_hot_rows(actions: Actions, num_actions: int) -> Array:
     rows = np.zeros((len(actions), num_actions))
     rows[np.arange(len(actions)), actions] = 1.0
     return rows
-
-
-def _draw_rows(probabilities: Array, rng: np.random.Generator) -> Actions:
-    """One column index per row, by inverse cumulative sums."""
-    cumulative = probabilities.cumsum(axis=1)
-    u = rng.random((len(probabilities), 1)) * cumulative[:, -1:]
-    return np.asarray((u >= cumulative).sum(axis=1), dtype=np.int64)
 
 
 def maximum_over_actions(Q: Array) -> Array:

@@ -25,7 +25,7 @@ from saddleback.errors import InputError, require
 from saddleback.files.npz import BUDGET, ArraySpec, read_arrays, write_arrays
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import GreedyPolicy, MixturePolicy, SoftmaxPolicy, TabularPolicy
-from saddleback.problem.spaces import Actions, Array, Features, States
+from saddleback.problem.spaces import Array, Features, States
 
 _SPECS = {
     "weights": ArraySpec("real", (1,)),
@@ -39,6 +39,7 @@ _SPECS = {
 _LINEAR = "theta", "beta", "num_actions", "probes", "maxima"
 _TOLERANCE = 1e-9  # as for the rows of P
 _MOST_PROBES = 8
+_AGAIN = "write it again with save_policy"
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,31 +55,14 @@ class AbsentFeatures:
     maxima: Array
     direct: bool = field(default=True, init=False)
 
-    def at(self, states: States, actions: Actions) -> Array:
-        """Refused, as everything that needs φ."""
-        self._refuse()
-
-    def all(self, states: States) -> Array:
-        """Refused."""
-        self._refuse()
-
-    def values(self, states: States, theta: Array) -> Array:
-        """Refused."""
-        self._refuse()
-
-    def maximum(self, states: States, theta: Array) -> Array:
-        """Refused."""
-        self._refuse()
-
-    def argmax(self, states: States, theta: Array) -> Actions:
-        """Refused."""
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
+    def _refuse(self, *_: Any) -> NoReturn:
+        """Everything that needs φ."""
         remedy = (
             "load it with features=problem.features, or use `saddleback act`, which finds them by the problem's name"
         )
         raise InputError("features", f"must be given to a linear policy in {self.dim} dimensions", None, remedy)
+
+    at = all = values = maximum = argmax = _refuse
 
 
 def save_policy(mixture: MixturePolicy, problem: CMDP, path: str | os.PathLike[str]) -> None:
@@ -104,14 +88,8 @@ def load_mixture(path: str | os.PathLike[str], budget: int = BUDGET, features: F
     """Read a mixture, its members in the order of the file; a linear one acts once it has its ``features``."""
     arrays = read_arrays(path, _SPECS, budget)
     w = arrays["weights"]
-    require(
-        ("probabilities" in arrays) != ("theta" in arrays),
-        f"{path}",
-        "must hold one of probabilities and theta",
-        sorted(arrays),
-        "write it again with save_policy",
-    )
-    linear = "theta" in arrays
+    linear, rule = "theta" in arrays, "must hold one of probabilities and theta"
+    require(("probabilities" in arrays) != linear, f"{path}", rule, sorted(arrays), _AGAIN)
     for name in _LINEAR:
         require((name in arrays) == linear, f"{path}: {name}", "must go with theta", sorted(arrays), "write it again")
     members = _linear_members(path, arrays) if linear else _tables(path, arrays["probabilities"], len(w))
@@ -166,14 +144,10 @@ def _linear_members(path: str | os.PathLike[str], arrays: dict[str, Any]) -> tup
     theta, beta, maxima = arrays["theta"], arrays["beta"], arrays["maxima"]
     k, n, A = len(arrays["weights"]), len(arrays["probes"]), int(arrays["num_actions"])
     shapes = [theta.shape[0], len(beta), *maxima.shape]
-    require(
-        shapes == [k, k, k, n] and theta.size > 0,
-        f"{path}: theta, beta, maxima",
-        f"must have a row for each of the {k} weights, and a column of maxima for each of the {n} probes",
-        [theta.shape, beta.shape, maxima.shape],
-        "write it again with save_policy",
-    )
-    require(A >= 1, f"{path}: num_actions", "must be at least 1", A, "write it again with save_policy")
+    rule = f"must have a row for each of the {k} weights, and a column of maxima for each of the {n} probes"
+    found = [theta.shape, beta.shape, maxima.shape]
+    require(shapes == [k, k, k, n] and theta.size > 0, f"{path}: theta, beta, maxima", rule, found, _AGAIN)
+    require(A >= 1, f"{path}: num_actions", "must be at least 1", A, _AGAIN)
     for i in np.flatnonzero(beta < 0)[:1]:
         raise InputError(f"{path}: beta[{i}]", "must not be negative", beta[i], "0 means greedy")
     probes = arrays["probes"]
@@ -186,13 +160,8 @@ def _linear_members(path: str | os.PathLike[str], arrays: dict[str, Any]) -> tup
 
 
 def _tables(path: str | os.PathLike[str], p: Array, k: int) -> tuple[TabularPolicy, ...]:
-    require(
-        p.shape[0] == k and p.size > 0,
-        f"{path}: probabilities",
-        f"must have shape ({k}, S, A)",
-        p.shape,
-        "give one table a weight",
-    )
+    rule, good = f"must have shape ({k}, S, A)", p.shape[0] == k and p.size > 0
+    require(good, f"{path}: probabilities", rule, p.shape, "give one table a weight")
     with np.errstate(over="ignore"):
         sums = p.sum(axis=2)
     for i, s, a in np.argwhere(p < 0)[:1]:

@@ -6,7 +6,7 @@ A package adds a part of some kind by an entry point, here a feature map that is
     wavelets = "my_package.maps:Wavelets"
 
 Listing the names imports nothing. A package is imported when its part is asked for, so one that is broken is in nobody
-else's way.
+else's way. So are modules of our own where a table gives their parts in the same way, as "saddleback.module:name".
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Part = TypeVar("Part")
 class Registry(MutableMapping[str, Part]):
     """The parts of a ``kind`` by name: those given, then those of the entry points in the group ``saddleback.<kind>``."""
 
-    def __init__(self, kind: str, parts: Mapping[str, Part]) -> None:
+    def __init__(self, kind: str, parts: Mapping[str, Part | str]) -> None:
         self.kind, self._own = kind, dict(parts)
 
     def __getitem__(self, name: str) -> Part:
@@ -34,7 +34,10 @@ class Registry(MutableMapping[str, Part]):
         if len(owners) > 1:
             rule = f"must be the name of one part in the group saddleback.{self.kind}"
             raise InputError(name, rule, f"one from each of {', '.join(owners)}", "uninstall or rename all but one")
-        return self._load(others[0]) if others else self._own[name]
+        if others:
+            return self._load(others[0])
+        own = self._own[name]
+        return EntryPoint(name, own, self.kind).load() if isinstance(own, str) else own
 
     def __contains__(self, name: object) -> bool:
         return name in self._own or name in self._others().names

@@ -13,17 +13,19 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from saddleback.errors import InputError, SaddlebackError, checked_arguments, finite_number, require, takes
-from saddleback.problem.actions import Action
+from saddleback.errors import InputError, SaddlebackError, checked_arguments, number, require, takes
+from saddleback.problem.names import Action
 from saddleback.problem.spaces import (
     Actions,
     Array,
     FiniteStates,
     States,
     StateSpace,
+    as_float64,
     own_states,
+    refuse_float32,
 )
 
 SignalFunction = Callable[[States, Actions], Array]
@@ -34,7 +36,7 @@ _CONSTRAINT = 'write constraints=[Constraint("energy", cost, "<=", 12.0)]'
 _MOST_KEPT = 1 << 22  # pairs of a finite space whose values are kept
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class Constraint:
     """One constraint in the user's words: ``Constraint("energy", cost, "<=", 12.0)``.
 
@@ -50,26 +52,14 @@ class Constraint:
     """
 
     name: str
-    signal: ArrayLike | SignalFunction | None
+    signal: Any
     sense: Sense
     threshold: float
     range: tuple[float, float] | None = None
     units: Literal["discounted", "per-step"] = "discounted"
 
-    @checked_arguments
-    def __init__(
-        self,
-        name: str,
-        signal: Any,
-        sense: Sense,
-        threshold: float,
-        range: tuple[float, float] | None = None,
-        units: Literal["discounted", "per-step"] = "discounted",
-    ):
-        for field_name, value in (("name", name), ("signal", signal), ("sense", sense), ("threshold", threshold)):
-            object.__setattr__(self, field_name, value)
-        object.__setattr__(self, "range", range)
-        object.__setattr__(self, "units", units)
+
+Constraint.__init__ = checked_arguments(Constraint.__init__)  # type: ignore[method-assign]
 
 
 @dataclass(frozen=True)
@@ -95,13 +85,8 @@ class PairFunction:
     """
 
     def __init__(self, name: str, function: Callable[..., Any], space: StateSpace, names: tuple[str, ...] | None):
-        require(
-            takes(function, 2),
-            name,
-            "must be a function of a state and an action",
-            "a function of other arguments",
-            "write it as function(state, action)",
-        )
+        rule, remedy = "must be a function of a state and an action", "write it as function(state, action)"
+        require(takes(function, 2), name, rule, "a function of other arguments", remedy)
         self.name, self.function, self.space = name, function, space
         self.actions = None if names is None else [Action(a, names) for a in range(len(names))]
         self.named = isinstance(space, FiniteStates) and space.named
@@ -118,13 +103,11 @@ class PairFunction:
             x = np.asarray(self.function(states, actions))
         except Exception as error:  # the user's code: anything can happen
             raise self._failed(error, f"for {len(states)} pairs") from error
-        require(
-            x.shape == (len(states),),
-            self.name,
+        rule, remedy = (
             f"must return an array ({len(states)},) for {len(states)} pairs",
-            f"shape {x.shape}",
             "vectorise it over states and actions",
         )
+        require(x.shape == (len(states),), self.name, rule, f"shape {x.shape}", remedy)
         return x
 
     def _written_for_one(self, states: States, actions: Actions) -> bool:
@@ -147,9 +130,8 @@ class PairFunction:
         finite = isinstance(self.space, FiniteStates)
         keys: list[Any] = list(zip(states.tolist(), actions.tolist(), strict=True)) if finite else []
         new = [i for i in range(len(states)) if not finite or keys[i] not in self._kept]
-        found = [
-            self._number(s, a) for s, a in zip(own_states(self.space, states[new]), actions[new].tolist(), strict=True)
-        ]
+        pairs = zip(own_states(self.space, states[new]), actions[new].tolist(), strict=True)
+        found = [self._number(s, a) for s, a in pairs]
         if not finite:
             return _stacked(self.name, found)
         if len(self._kept) + len(new) > _MOST_KEPT:
@@ -208,13 +190,12 @@ class Signal:
             seed = "" if key is None else f", sample {i}, seed key (seed, stream, pair, block) = {key}"
             finite = x[np.isfinite(x)]
             low, high = min(self.low, finite.min(initial=self.low)), max(self.high, finite.max(initial=self.high))
-            raise InputError(
-                self.name,
-                f"must be finite and within its declared range [{self.low:g}, {self.high:g}]",
-                f"{x[i]} at state {states[i]}, action {actions[i]}{seed}",
+            rule = f"must be finite and within its declared range [{self.low:g}, {self.high:g}]"
+            remedy = (
                 f"declare the true range, at least ({low:g}, {high:g}), from which x is rescaled to "
-                "(x - low) / (high - low); it is never clipped, since every bound depends on the range",
+                "(x - low) / (high - low); it is never clipped, since every bound depends on the range"
             )
+            raise InputError(self.name, rule, f"{x[i]} at state {states[i]}, action {actions[i]}{seed}", remedy)
 
 
 def read_signal(
@@ -234,9 +215,8 @@ def read_signal(
     span = None if declared is None else _span_of(name, declared)
     if given is None or callable(given):
         if span is None:
-            raise InputError(
-                name, "must declare its range when it is a function or observed", None, "pass range=(low, high)"
-            )
+            rule = "must declare its range when it is a function or observed"
+            raise InputError(name, rule, None, "pass range=(low, high)")
         return Signal(name, given and PairFunction(name, given, space, names), *span)
     values = _array(name, given, space, num_actions)
     if stand_ins is not None:
@@ -264,29 +244,6 @@ def _array(name: str, given: Any, space: StateSpace, num_actions: int) -> Array:
         return np.repeat(values[:, None], num_actions, axis=1)
     require(values.shape == expected, name, f"must have shape {expected}", values.shape, "give one value a pair")
     return values
-
-
-def refuse_float32(name: str, x: NDArray[Any]) -> None:
-    """Whole numbers, truth values and float64 pass."""
-    require(
-        x.dtype.kind in "iub" or x.dtype == np.float64,
-        name,
-        "must be float64 (sums over thousands of iterations lose float32's digits)",
-        str(x.dtype),
-        "convert it with .astype(numpy.float64) where it is made",
-    )
-
-
-def as_float64(name: str, given: Any) -> Array:
-    """An array of float64; ragged lists, text and numbers that lost digits before are refused."""
-    try:
-        x = np.asarray(given)
-    except ValueError:
-        raise InputError(name, "must have rows of one length", "rows of several", "make all rows alike") from None
-    if x.dtype.kind in "OUSMmV" or x.dtype.kind == "c":
-        raise InputError(name, "must be an array of numbers", f"{type(given).__name__} {x.dtype}", "give numbers only")
-    refuse_float32(name, x)
-    return x.astype(np.float64)
 
 
 def _stacked(name: str, values: list[Any]) -> Any:
@@ -319,7 +276,7 @@ def _check_constraint(c: Constraint) -> None:
         value = getattr(c, word)
         fits = isinstance(value, str) and value in known
         require(fits, c.name, f"must have {word} '{known[0]}' or '{known[1]}'", repr(value), "use one of the two")
-    finite_number(c.name, c.threshold, "must have a finite threshold")
+    number(c.name, c.threshold, rule="must have a finite threshold", remedy="give a number")
 
 
 def _span_of(name: str, given: Any) -> tuple[float, float]:
@@ -329,6 +286,6 @@ def _span_of(name: str, given: Any) -> tuple[float, float]:
         low, high = given
     except (TypeError, ValueError):
         raise InputError(name, rule, repr(given), remedy) from None
-    low, high = (finite_number(name, end, rule, remedy) for end in (low, high))
+    low, high = (number(name, end, rule=rule, remedy=remedy) for end in (low, high))
     require(low < high, name, rule, (low, high), remedy)
     return low, high

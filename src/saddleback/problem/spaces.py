@@ -1,7 +1,7 @@
 """§2, the ground everything stands on: state spaces, arrays of states and actions, and feature maps (asm_32).
 
 States are an int array ``(n,)`` (finite spaces) or a float array ``(n, k)`` (continuous ones); actions an int array. A finite
-space may have the user's own states (:mod:`saddleback.problem.named_states`).
+space may have the user's own states (:mod:`saddleback.problem.names`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,8 +20,6 @@ Array = NDArray[np.float64]
 States = NDArray[Any]
 Actions = NDArray[np.int64]
 
-
-_SHOWN = 6  # states in a message
 _LISTED = 100_000  # states whose names are listed for reports
 
 
@@ -72,17 +70,13 @@ class Features(Protocol):
 
 @dataclass(frozen=True)
 class FiniteStates:
-    """The states 0 … num − 1."""
+    """The states 0 … num − 1; ``named`` where the user's own states are something else."""
 
+    named: ClassVar[bool] = False
     num: int
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "num", whole_number("states", self.num, 1, "give the number of states"))
-
-    @property
-    def named(self) -> bool:
-        """Whether the user's states are something else than 0 … num − 1."""
-        return False
 
     def index(self, state: Any) -> int:
         """The place of one of the user's states, or an :class:`InputError`."""
@@ -132,13 +126,9 @@ class BoxStates:
                 given = repr(getattr(self, name))
                 raise InputError(f"states.{name}", "must be numbers", given, "give one bound per coordinate") from None
             object.__setattr__(self, name, corner)
-        require(
-            self.low.ndim == 1 and self.low.shape == self.high.shape and bool(np.all(self.low < self.high)),
-            "states",
-            "must have low < high in every coordinate",
-            f"{self.low} and {self.high}",
-            "give one bound per coordinate",
-        )
+        good = self.low.ndim == 1 and self.low.shape == self.high.shape and bool(np.all(self.low < self.high))
+        rule, found = "must have low < high in every coordinate", f"{self.low} and {self.high}"
+        require(good, "states", rule, found, "give one bound per coordinate")
 
     @property
     def dim(self) -> int:
@@ -147,12 +137,8 @@ class BoxStates:
 
     def spread(self, number: int) -> Array:
         """Points that fill a bounded box evenly, corner ``low`` first (Halton's: radical inverses in k prime bases)."""
-        return np.column_stack(
-            [
-                low + (high - low) * _radical_inverses(number, p)
-                for p, low, high in zip(_primes(), self.low, self.high, strict=False)
-            ]
-        )
+        sides = zip(_primes(), self.low, self.high, strict=False)
+        return np.column_stack([low + (high - low) * _radical_inverses(number, p) for p, low, high in sides])
 
     def outside(self, states: States) -> NDArray[np.bool_]:
         """Which of ``states`` do not belong to the space, ``(n,)``; NaN counts as outside."""
@@ -171,6 +157,25 @@ StateSpace = FiniteStates | BoxStates
 def own_states(space: StateSpace, states: NDArray[Any]) -> list[Any]:
     """An array of states one by one: the user's own, Python ints, or float arrays of their own."""
     return space.own(states) if isinstance(space, FiniteStates) else list(np.array(states))
+
+
+def refuse_float32(name: str, x: NDArray[Any]) -> None:
+    """Whole numbers, truth values and float64 pass."""
+    rule = "must be float64 (sums over thousands of iterations lose float32's digits)"
+    remedy = "convert it with .astype(numpy.float64) where it is made"
+    require(x.dtype.kind in "iub" or x.dtype == np.float64, name, rule, str(x.dtype), remedy)
+
+
+def as_float64(name: str, given: Any) -> Array:
+    """An array of float64; ragged lists, text and numbers that lost digits before are refused."""
+    try:
+        x = np.asarray(given)
+    except ValueError:
+        raise InputError(name, "must have rows of one length", "rows of several", "make all rows alike") from None
+    if x.dtype.kind in "OUSMmV" or x.dtype.kind == "c":
+        raise InputError(name, "must be an array of numbers", f"{type(given).__name__} {x.dtype}", "give numbers only")
+    refuse_float32(name, x)
+    return x.astype(np.float64)
 
 
 def _radical_inverses(number: int, base: int) -> Array:

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saddleback.errors import InputError, finite_number, require
-from saddleback.problem.signals import as_float64
-from saddleback.problem.spaces import Array, FiniteStates, States, StateSpace
+from saddleback.errors import InputError, number, require
+from saddleback.problem.spaces import Array, FiniteStates, States, StateSpace, as_float64
 
 StartSampler = Callable[[int, np.random.Generator], States]
 """``sampler(number, rng)``: so many independent start states."""
@@ -56,17 +55,10 @@ class Start:
         """From the vector ρ over a finite state space; states of probability zero are dropped."""
         rho = as_float64("rho", rho)
         bad = np.flatnonzero(~np.isfinite(rho) | (rho < 0))
-        if bad.size:
-            raise InputError(
-                f"rho[{bad[0]}]", "must be finite and non-negative", rho[bad[0]], "give a probability vector"
-            )
-        require(
-            abs(float(rho.sum()) - 1) <= 1e-9,
-            "rho",
-            "must sum to 1",
-            float(rho.sum()),
-            "divide it by its sum if the weights are right",
-        )
+        for s in bad[:1]:
+            raise InputError(f"rho[{s}]", "must be finite and non-negative", rho[s], "give a probability vector")
+        total, remedy = float(rho.sum()), "divide it by its sum if the weights are right"
+        require(abs(total - 1) <= 1e-9, "rho", "must sum to 1", total, remedy)
         support = np.flatnonzero(rho)
         return cls(support.astype(np.int64), rho[support] / rho.sum())
 
@@ -82,16 +74,9 @@ class Start:
         if outside.size:
             raise InputError("start.states", "must lie in the state space", given[outside[0]], "move it inside")
         w = np.asarray(self.weights)
-        require(
-            w.dtype.kind in "iuf"
-            and w.shape == (len(given),)
-            and bool(np.all(w >= 0))
-            and abs(float(w.sum()) - 1) < 1e-9,
-            "start.weights",
-            "must be non-negative, one a start state, and sum to 1",
-            w,
-            "give a probability vector",
-        )
+        good = w.dtype.kind in "iuf" and w.shape == (len(given),) and bool(np.all(w >= 0))
+        rule = "must be non-negative, one a start state, and sum to 1"
+        require(good and abs(float(w.sum()) - 1) < 1e-9, "start.weights", rule, w, "give a probability vector")
 
 
 def read_start(given: Any, space: StateSpace) -> Start:
@@ -121,7 +106,7 @@ def read_start(given: Any, space: StateSpace) -> Start:
 
 def _weighted(given: Mapping[Any, Any], space: StateSpace) -> Start:
     require(len(given) > 0, "start", "must hold at least one state", "an empty dict", _START)
-    weights = np.array([finite_number(f"start[{s!r}]", w, "must be a weight", _START) for s, w in given.items()])
+    weights = np.array([number(f"start[{s!r}]", w, rule="must be a weight", remedy=_START) for s, w in given.items()])
     finite = isinstance(space, FiniteStates)
     states = np.array([_place(s, space) for s in given]) if finite else np.vstack([_points(s, space) for s in given])
     return Start(states, weights)

@@ -2,7 +2,7 @@
 
     solve(problem, simulator, callbacks=[print])
 
-The events are listed in docs/callbacks.md and made in :mod:`saddleback.solving.events`. A callback sees; it can change
+The events are listed in docs/callbacks.md and made in :mod:`saddleback.solving.progress`. A callback sees; it can change
 nothing, and no answer depends on it. The numbers of an event have names, ``dual/gap``, ``dual/multipliers/0``,
 ``round/error``: :func:`scalars` lists them.
 """

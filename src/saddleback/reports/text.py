@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # whoever calls has loaded what is printed, and no verb needs
 
 def print_check(console: Console, problem: CMDP, report: Report) -> None:
     """The findings first, then a verdict and what was measured on the way."""
-    from saddleback.simulators.checks.finding import FALSE_ALARM
+    from saddleback.simulators.checks.probe import FALSE_ALARM
 
     def say(text: str, style: str | None = None) -> None:
         console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)

@@ -13,11 +13,11 @@ from typing import TypedDict
 import numpy as np
 
 from saddleback.certificates.certificate import Certificate
+from saddleback.errors import Remark
 from saddleback.files.json_file import Plain, Record, Whole, to_plain
 from saddleback.method.framework import Outcome
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy, TabularPolicy
-from saddleback.problem.remarks import Remark
 from saddleback.problem.spaces import Array
 from saddleback.runs.verdict import Status, Verdict
 from saddleback.runs.words import sentence

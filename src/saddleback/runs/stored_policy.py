@@ -14,8 +14,7 @@ import numpy as np
 
 from saddleback.errors import InputError, require
 from saddleback.files.json_file import short
-from saddleback.problem.episode import Episode
-from saddleback.problem.policies import MixturePolicy, TabularPolicy
+from saddleback.problem.policies import Episode, MixturePolicy, TabularPolicy
 from saddleback.problem.policy_file import AbsentFeatures, load_mixture, with_features
 from saddleback.problem.spaces import FiniteStates, States, StateSpace
 from saddleback.runs.run_folder import load_run

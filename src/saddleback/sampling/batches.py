@@ -3,7 +3,7 @@
     (P̂_t V)(x) = (1/M_x) Σ_{s'_m ∈ B_t} V(s'_m) = Σ_s' (n_t(x,s') / M_x) V(s'),    n_t(x,s') = how often s' came up
 
 - :class:`SampleBatches`: the position of each sample in the support; a mean is gather and reduce. 8 bytes a sample, or 4
-  with compiled loops (:mod:`saddleback.sampling.kernels.gather`).
+  with compiled loops (:mod:`saddleback.sampling.kernels`).
 - :class:`CountBatches`: P̂_t itself, a matrix of frequencies, dense or sparse; a mean is a product. Its size does not
   grow with M once every likely next state has been seen.
 - :class:`ConsecutiveBatches`: continuous states, where each sample is a support point of its own: nothing is stored.
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -83,16 +83,6 @@ class SampleBatches:
         """T."""
         return int(self.index.shape[0])
 
-    @property
-    def num_samples(self) -> int:
-        """T·B."""
-        return int(self.index.size)
-
-    @property
-    def num_bytes(self) -> int:
-        """4 or 8 bytes a sample."""
-        return int(self.index.nbytes)
-
     def rows(self, t: int) -> NDArray[Any]:
         """One row of ``index``."""
         return self.index[t]
@@ -100,7 +90,7 @@ class SampleBatches:
     def means(self, t: int, V: Array) -> Array:
         """Gather and reduce."""
         if self.compiled:
-            from saddleback.sampling.kernels.gather import gather_means
+            from saddleback.sampling.kernels import gather_means
 
             return gather_means(self.index[t], self.parts.offsets, V)
         if V.ndim == 2 and V.shape[1] == 1:
@@ -110,7 +100,7 @@ class SampleBatches:
     def frequencies(self, num_states: int) -> scipy.sparse.csr_array:
         """Count each pair's samples, a few pairs at a time."""
         offsets, blocks = self.parts.offsets, []
-        step = max(1, _TALLY * len(self.parts.sizes) // self.num_samples)
+        step = max(1, _TALLY * len(self.parts.sizes) // self.index.size)
         for x in range(0, len(self.parts.sizes), step):
             y = min(x + step, len(self.parts.sizes))
             samples = self.index[:, offsets[x] : offsets[y]]
@@ -130,18 +120,6 @@ class CountBatches:
     def num_batches(self) -> int:
         """T."""
         return len(self.matrices)
-
-    @property
-    def num_samples(self) -> int:
-        """T·B, the samples that were counted."""
-        return self.num_batches * int(self.parts.offsets[-1])
-
-    @property
-    def num_bytes(self) -> int:
-        """8 bytes a dense entry, 12 a sparse one."""
-        if isinstance(self.matrices, np.ndarray):
-            return self.matrices.nbytes
-        return sum(map(_num_bytes, self.matrices))
 
     @property
     def index(self) -> NDArray[Any]:
@@ -171,17 +149,11 @@ class ConsecutiveBatches:
 
     num_batches: int
     parts: Parts
-    num_bytes: int = field(default=0, init=False)
-
-    @property
-    def num_samples(self) -> int:
-        """T·B."""
-        return self.num_batches * int(self.parts.offsets[-1])
 
     @property
     def index(self) -> NDArray[Any]:
         """0 … T·B − 1, made anew at each call."""
-        return np.arange(self.num_samples).reshape(self.num_batches, -1)
+        return np.arange(self.num_batches * self.parts.offsets[-1]).reshape(self.num_batches, -1)
 
     def rows(self, t: int) -> slice:
         """The rows of batch t."""
@@ -206,9 +178,7 @@ class ConsecutiveBatches:
 
     def frequencies(self, num_states: int) -> scipy.sparse.csr_array:
         """1/N_x at each sample."""
-        pairs = np.tile(self.parts.pairs, self.num_batches)
-        sizes = self.parts.sizes * self.num_batches
-        return scipy.sparse.csr_array((1.0 / sizes[pairs], (pairs, np.arange(len(pairs)))), (len(sizes), num_states))
+        return self.columns(0, num_states)
 
 
 Batches = SampleBatches | CountBatches | ConsecutiveBatches
@@ -235,6 +205,24 @@ def hold(index: NDArray[Any], sizes: NDArray[np.int64], num_states: int) -> Samp
     for table, P in zip(tables, itertools.chain([first], rest), strict=True):
         table[:] = P.toarray()
     return CountBatches(tables, parts)
+
+
+def held_bytes(samples: int, T: int, pairs: int, states: int) -> float:
+    """What :func:`hold` keeps at the most, with the pair of each sample of a batch."""
+    B, table = samples // T, pairs * states
+    return min(8.0 * samples, 12.0 * T * (min(B, table) + pairs), 8.0 * T * table) + 8 * B + 1000 * T
+
+
+def holding_bytes(samples: int, T: int, pairs: int, states: int) -> float:
+    """What :func:`hold` takes: positions, the keys and counts of one batch, and what it keeps."""
+    B, table = samples // T, pairs * states
+    tally = 8.0 * table + 16 * min(B, table) if table <= 8 * B else 9.0 * B + 24 * min(B, table)
+    return 8 * samples + 16 * B + tally + held_bytes(samples, T, pairs, states)
+
+
+def model_bytes(samples: int, T: int, pairs: int, states: int) -> tuple[float, float]:
+    """What ``frequencies`` keeps, and takes while it is made."""
+    return 12.0 * (min(samples, pairs * states) + pairs), 56.0 * min(samples, T * pairs * states)
 
 
 def _num_bytes(P: scipy.sparse.csr_array) -> int:

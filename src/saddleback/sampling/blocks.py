@@ -7,9 +7,10 @@ blocks in order; one that is continued later begins a new block, so blocks may b
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from saddleback.simulators.generative_model import BLOCK, Draw, GenerativeModel,
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+Key = tuple[int, int, int, int]
 
 
 class Block(NamedTuple):
@@ -31,13 +33,46 @@ class Block(NamedTuple):
     block: int
     size: int
 
+    @property
+    def name(self) -> str:
+        """In words, for messages."""
+        return f"block {self.block} of pair {self.pair}, stream {self.stream}"
+
+
+class Source(ABC):
+    """All that is needed to draw blocks with a simulator: a frozen dataclass that can be sent elsewhere, with a meter."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+    model: GenerativeModel
+    problem: CMDP
+    seed: int
+
+    @abstractmethod
+    def draw(self, block: Block) -> Draw:
+        """The block's samples, checked."""
+
+    @abstractmethod
+    def fault(self, block: Block, problem: str, index: int = 0) -> SimulatorError:
+        """The error that says what the simulator did when this block was drawn, wherever that was."""
+
+    def key(self, block: Block) -> Key:
+        """(seed, stream, pair, block): the key of the block's random stream."""
+        return (self.seed, block.stream, block.pair, block.block)
+
+    def account(self, num_queries: int) -> None:
+        """Put calls made for this source elsewhere on its meter (negative: take off calls that are counted apart)."""
+        self.model.num_queries += num_queries
+
+    def check_signals(self, drawn: Draw, states: States, actions: Actions, key: Key) -> None:
+        """Refuse observed signals that are out of their range."""
+        if drawn.signals is not None:
+            for column in np.flatnonzero(self.problem.observed):
+                self.problem.signals[column].check(drawn.signals[:, column], states, actions, key)
+
 
 @dataclass(frozen=True)
-class BlockSource:
-    """All that is needed to draw a block: simulator, problem, pairs and the seed. It can be sent elsewhere.
-
-    The pairs have the numbers from ``first_pair`` on.
-    """
+class BlockSource(Source):
+    """Simulator, problem, pairs and the seed; the pairs have the numbers from ``first_pair`` on."""
 
     model: GenerativeModel
     problem: CMDP
@@ -52,24 +87,25 @@ class BlockSource:
         x = block.pair - self.first_pair
         states, actions = np.repeat(self.states[x : x + 1], block.size, axis=0), np.repeat(self.actions[x], block.size)
         drawn = self.model.sample(states, actions, generator(*key), key)
-        if drawn.signals is not None:
-            for column in np.flatnonzero(self.problem.observed):
-                self.problem.signals[column].check(drawn.signals[:, column], states, actions, key)
+        self.check_signals(drawn, states, actions, key)
         return drawn
 
-    def key(self, block: Block) -> tuple[int, int, int, int]:
-        """(seed, stream, pair, block): the key of the block's random stream."""
-        return (self.seed, block.stream, block.pair, block.block)
-
     def fault(self, block: Block, problem: str, index: int = 0) -> SimulatorError:
-        """The error that says what the simulator did when this block was drawn, wherever that was."""
+        """The error, with the block's pair."""
         x = block.pair - self.first_pair
         state, action = self.states[x], self.actions[x]
         return SimulatorError(problem, state=state, action=action, key=self.key(block), index=index)
 
-    def account(self, num_queries: int) -> None:
-        """Put calls made for this source elsewhere on its meter (negative: take off calls that are counted apart)."""
-        self.model.num_queries += num_queries
+
+def joined(draws: Sequence[Draw]) -> Draw:
+    """One draw after the other, as one."""
+    signals = [draw.signals for draw in draws if draw.signals is not None]
+    return Draw(np.concatenate([draw.next_states for draw in draws]), np.concatenate(signals) if signals else None)
+
+
+def part_of(draw: Draw, rows: slice) -> Draw:
+    """Some samples of a draw."""
+    return Draw(draw.next_states[rows], None if draw.signals is None else draw.signals[rows])
 
 
 class Executor(Protocol):
@@ -82,6 +118,20 @@ class Executor(Protocol):
     def close(self) -> None:
         """Let go of what was started: processes, connections, files."""
         ...
+
+
+class Closing(ABC):
+    """Closed at the end of a ``with`` block."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of what was started or opened."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
 class InOrder:

@@ -8,14 +8,16 @@ numbers that are evaluated where the samples are (:mod:`saddleback.sampling.valu
 sides at once: parameters ``(d, k)`` give means ``(c, k)``. ``average(V)`` is the mean over all batches, P̂V.
 
 V may also be an array over ``support``, the distinct next states that are held. There are two buffers:
-:class:`saddleback.sampling.counted_buffer.CountedBuffer` holds its samples or their counts;
-:class:`saddleback.sampling.streamed_buffer.StreamedBuffer` leaves them where they lie, so its support is empty, the only array
-over it is V̂⁰ = 0, and it refuses the samples and the estimated model. Pairs may have different numbers of samples; then M is per pair, and T is common.
+:class:`saddleback.sampling.counted_buffer.CountedBuffer` holds its samples or their counts, and has the estimated model;
+:class:`saddleback.sampling.streamed_buffer.StreamedBuffer` leaves them where they lie, so its support is empty and the only
+array over it is V̂⁰ = 0. Whoever needs the model asks for a :func:`counted` buffer. Pairs may have different numbers of
+samples; then M is per pair, and T is common.
 """
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -39,47 +41,32 @@ Value = Array | Parametric
 class Samples:
     """What DataCollection drew: per pair its sequence of next states, and mean and variance of the observed signals.
 
-    ``num_blocks`` is how many blocks each pair has used up, so that more can be drawn later.
+    ``num_blocks`` is how many blocks each pair has used up, so that more can be drawn later. ``num_shared`` samples serve a
+    pair that has none of its own, an action that is not allowed: they are those of another pair.
     """
 
     next_states: list[States]
     signal_means: Array | None
     signal_variances: Array | None = None
     num_blocks: NDArray[np.int64] | None = None
+    num_shared: int = 0
 
     @property
     def total(self) -> int:
         """Number of simulator calls."""
-        return sum(len(s) for s in self.next_states)
+        return sum(len(s) for s in self.next_states) - self.num_shared
 
 
 class Buffer(Protocol):
-    """What oracles may ask; the answers that follow from the sizes and signals are given here.
+    """What oracles may ask; the answers that follow from the sizes and signals are given here."""
 
-    design              the coreset C, |C| = c, and its operator
-    num_batches         T
-    batch_sizes         M of each pair, ``(c,)``
-    num_unused          samples that did not fill a batch
-    support             the distinct next states that are held; empty where none are
-    signal_means        of the observed signals, ``(c, 1+m)``; None where the simulator returns none
-    signal_variances    the same
-    """
-
-    design: Design
-    num_batches: int
-    batch_sizes: NDArray[np.int64]
-    num_unused: int
-    support: States
-    signal_means: Array | None
-    signal_variances: Array | None
-
-    def samples(self) -> Samples:
-        """What the buffer was cut from; refused where they stay in their store."""
-        ...
-
-    def empirical_model(self) -> scipy.sparse.csr_array:
-        """P̂ over all batches, sparse ``(c, len(support))``; refused where the samples stay in their store."""
-        ...
+    design: Design  # the coreset C, |C| = c, and its operator
+    num_batches: int  # T
+    batch_sizes: NDArray[np.int64]  # M of each pair, (c,)
+    num_unused: int  # samples that did not fill a batch, less those that serve a second pair
+    support: States  # the distinct next states that are held; empty where none are
+    signal_means: Array | None  # of the observed signals, (c, 1+m); None where the simulator returns none
+    signal_variances: Array | None  # the same
 
     def expect(self, t: int, value: Value) -> Array:
         """P̂_t V on the coreset, ``(c,)`` or ``(c, k)``."""
@@ -113,9 +100,8 @@ class Buffer(Protocol):
         seen = problem.observed
         if np.any(seen):
             if self.signal_means is None:
-                raise InputError(
-                    "simulator", "must return signals for an observed reward", None, "return (next, signals)"
-                )
+                rule = "must return signals for an observed reward"
+                raise InputError("simulator", rule, None, "return (next, signals)")
             u[:, seen] = problem.utilities_of(self.signal_means)[:, seen]
         return u
 
@@ -130,12 +116,9 @@ class Buffer(Protocol):
         S, A = problem.num_states, problem.num_actions
         full = S is not None and self.design.operator is None and self.design.size == S * A
         if S is None or not full or not np.array_equal(self.design.states * A + self.design.actions, np.arange(S * A)):
-            raise InputError(
-                "design",
-                "must be 'full' (every pair of a finite problem) for a tabular oracle",
-                f"{self.design.size} pairs",
-                "choose --design full, or least-squares oracles",
-            )
+            rule = "must be 'full' (every pair of a finite problem) for a tabular oracle"
+            found, remedy = f"{self.design.size} pairs", "choose --design full, or least-squares oracles"
+            raise InputError("design", rule, found, remedy)
         return S, A
 
     def burn_in(self, length: float) -> int:
@@ -143,4 +126,27 @@ class Buffer(Protocol):
         return min(math.ceil(length), self.num_batches // 8)
 
 
-__all__ = ["ROUNDING", "Buffer", "MaxDifference", "PolicyValue", "SoftDifference", "Value"]
+class Counted(Buffer):
+    """A buffer whose samples, or their counts, are in memory."""
+
+    @abstractmethod
+    def samples(self) -> Samples:
+        """What the buffer was cut from."""
+
+    @abstractmethod
+    def empirical_model(self) -> scipy.sparse.csr_array:
+        """P̂ over all batches, sparse ``(c, len(support))``."""
+
+
+def counted(buffer: Buffer) -> Counted:
+    """The buffer, for whoever needs the estimated model."""
+    if isinstance(buffer, Counted):
+        return buffer
+    rule, remedy = (
+        "must be in memory for the estimated model",
+        "use oracles that ask for means: plug-in, ls-mdvi, ls-pe, lstd",
+    )
+    raise InputError("buffer", rule, "one whose samples stay in their store", remedy)
+
+
+__all__ = ["ROUNDING", "Buffer", "Counted", "MaxDifference", "PolicyValue", "SoftDifference", "Value", "counted"]

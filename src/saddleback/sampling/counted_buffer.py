@@ -1,16 +1,12 @@
-"""§3, a buffer in memory: every sample, or how often each next state came up.
+"""§3, a buffer in memory: every sample, or how often each next state came up (:mod:`saddleback.sampling.batches`).
 
-The value function V may be an array over ``support``, the distinct next states in the buffer (``(n,)`` or ``(n, k)``), too.
-How the batches are held is :mod:`saddleback.sampling.batches`. Small buffers are read by numpy, large ones by compiled code
-with the same result up to rounding. Besides means there is P̂ itself, :meth:`CountedBuffer.empirical_model`, for whoever
-solves the estimated problem.
+V may be an array over ``support`` too, ``(n,)`` or ``(n, k)``. Small buffers are read by numpy, large ones by compiled code
+with the same result up to rounding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -33,13 +29,13 @@ from saddleback.sampling.batches import (
     hold,
     repeated_points,
 )
-from saddleback.sampling.buffer import ROUNDING, Buffer, Samples, Value
+from saddleback.sampling.buffer import ROUNDING, Counted, Samples, Value
 from saddleback.sampling.value_functions import PolicyValue, Support
 from saddleback.simulators.generative_model import generator
 
 
 @dataclass
-class CountedBuffer(Buffer):
+class CountedBuffer(Counted):
     """Samples cut into T batches, ready to be averaged."""
 
     design: Design
@@ -53,19 +49,12 @@ class CountedBuffer(Buffer):
     signal_variances: Array | None = None
     num_blocks: NDArray[np.int64] | None = None
     num_batches: int = field(init=False)
-    _whole: bool = field(init=False)
-    _values: Support = field(init=False)
-    _model: scipy.sparse.csr_array | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.num_batches = self.batches.num_batches
-        self._whole = _pays_whole(len(self.support), self.batch_sizes)
+        self._whole = _pays_whole(len(self.support), int(self.batch_sizes.sum()))
         self._values = Support(self.support, self.features, self.compiled)
-
-    @property
-    def index(self) -> NDArray[Any]:
-        """Positions of the samples in ``support``, ``(T, Σ_x M_x)``, pair after pair."""
-        return self.batches.index
+        self._model: scipy.sparse.csr_array | None = None
 
     def samples(self) -> Samples:
         """What the buffer was cut from; samples that filled no batch are not held.
@@ -73,7 +62,7 @@ class CountedBuffer(Buffer):
         Counts have forgotten the order of the samples: a random one, which independent samples do not mind, takes its
         place, for sorted samples must not be cut into batches again.
         """
-        offsets, index, pieces = np.concatenate([[0], np.cumsum(self.batch_sizes)]), self.batches.index, []
+        offsets, index, pieces = self.batches.parts.offsets, self.batches.index, []
         for x in range(self.design.size):
             piece = self.support[index[:, offsets[x] : offsets[x + 1]].ravel()]
             if isinstance(self.batches, CountBatches):
@@ -128,10 +117,14 @@ class CountedBuffer(Buffer):
             if isinstance(batches, ConsecutiveBatches):
                 return batches.average(phi)
             return np.asarray(self.empirical_model() @ phi)
-        columns = batches.columns if isinstance(batches, ConsecutiveBatches) else _columns_of(self.empirical_model())
+        P = None if isinstance(batches, ConsecutiveBatches) else self.empirical_model().tocsc()
         mean = np.zeros((self.design.size, self._values.dim))
         for first, phi in self._values.features_in_pieces(policy):
-            mean += columns(first, first + len(phi)) @ phi
+            end = first + len(phi)
+            if P is not None:
+                mean += P[:, first:end] @ phi
+            elif isinstance(batches, ConsecutiveBatches):
+                mean += batches.columns(first, end) @ phi
         return mean
 
     def _checked(self, value: Array) -> Array:
@@ -146,65 +139,44 @@ def cut(samples: Samples, problem: CMDP, design: Design, num_batches: int) -> Co
     """Cut every pair's sequence into ``num_batches`` batches; what does not fill a batch stays unused."""
     T = num_batches
     sizes = np.array([len(s) // T for s in samples.next_states], dtype=np.int64)
-    require(
-        T >= 1 and bool(np.all(sizes >= 1)),
-        "num_batches",
-        f"must leave at least one of the {min(map(len, samples.next_states))} samples per pair in every batch",
-        T,
-        "use fewer batches or more samples",
-    )
+    rule = f"must leave at least one of the {min(map(len, samples.next_states))} samples per pair in every batch"
+    enough = T >= 1 and bool(np.all(sizes >= 1))
+    require(enough, "num_batches", rule, T, "use fewer batches or more samples")
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    first = samples.next_states[0]
+    first, batch, features = samples.next_states[0], int(sizes.sum()), problem.features
+    width = 0 if features is None or features.direct else features.num_actions * features.dim
     batches: Batches
     points = repeated_points(samples.next_states) if first.ndim == 2 else None
     if first.ndim == 2 and points is None:  # continuous states: every sample is its own support point, in batch order
         pieces = [s[: T * m].reshape(T, m, -1) for s, m in zip(samples.next_states, sizes, strict=True)]
         support = np.concatenate(pieces, axis=1).reshape(-1, first.shape[1])
         batches = ConsecutiveBatches(T, Parts(sizes))
-        compiled = _products(problem.features, len(support), T, sizes) >= COMPILED_PRODUCTS
+        compiled = T * products(width, len(support), batch) >= COMPILED_PRODUCTS
     else:
         support, remap = points or distinct_states(samples.next_states)
-        much = _products(problem.features, len(support), T, sizes) >= COMPILED_PRODUCTS
-        many = T * int(offsets[-1]) >= COMPILED_SAMPLES
-        index = np.empty((T, int(offsets[-1])), dtype=np.uint32 if much or many else np.intp)
+        much = T * products(width, len(support), batch) >= COMPILED_PRODUCTS
+        many = T * batch >= COMPILED_SAMPLES
+        index = np.empty((T, batch), dtype=np.uint32 if much or many else np.intp)
         for x, sequence in enumerate(samples.next_states):
             m = sizes[x]
             index[:, offsets[x] : offsets[x + 1]] = remap(sequence[: T * m]).reshape(T, m)
         batches = hold(index, sizes, len(support))
         compiled = much or (many and isinstance(batches, SampleBatches))
-    unused = samples.total - batches.num_samples
+    means, variances, unused = samples.signal_means, samples.signal_variances, samples.total - T * batch
     return CountedBuffer(
-        design,
-        problem.features,
-        batches,
-        sizes,
-        support,
-        samples.signal_means,
-        unused,
-        compiled,
-        samples.signal_variances,
-        samples.num_blocks,
+        design, features, batches, sizes, support, means, unused, compiled, variances, samples.num_blocks
     )
 
 
-def _columns_of(P: scipy.sparse.csr_array) -> Callable[[int, int], scipy.sparse.csc_array]:
-    """Some columns of P."""
-    by_column = P.tocsc()
-    return lambda first, end: by_column[:, first:end]
-
-
-def _pays_whole(num_states: int, sizes: NDArray[np.int64]) -> bool:
-    """Whether V is evaluated on the whole support rather than at each batch's samples.
+def _pays_whole(num_states: int, batch: int) -> bool:
+    """Whether V is evaluated on the whole support rather than at the samples of each ``batch``.
 
     It pays when a batch is not much smaller: the support's features are one contiguous product, a batch's must be
     gathered and both θ's evaluated.
     """
-    return num_states <= 4 * int(sizes.sum())
+    return num_states <= 4 * batch
 
 
-def _products(features: Features | None, num_states: int, T: int, sizes: NDArray[np.int64]) -> int:
-    """Products φ_j·θ_j in one pass of LS-MDVI over the batches."""
-    if features is None or features.direct:
-        return 0
-    states = num_states if _pays_whole(num_states, sizes) else 2 * int(sizes.sum())
-    return T * states * features.num_actions * features.dim
+def products(width: int, num_states: int, batch: int) -> int:
+    """Products φ_j·θ_j in one step of LS-MDVI, with ``width`` = A·d numbers a state."""
+    return width * (num_states if _pays_whole(num_states, batch) else 2 * batch)

@@ -20,12 +20,13 @@ from saddleback._version import __version__
 from saddleback.errors import SimulatorError
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Actions, BoxStates, States
-from saddleback.simulators.generative_model import Draw, GenerativeModel, Stream, generator
-from saddleback.simulators.repeats import first_difference
+from saddleback.simulators.generative_model import Draw, GenerativeModel, Stream, first_difference, generator
 
 _PROBES, _QUESTIONS = 64, 8
 CHECK_CALLS = 2 * _PROBES
 """Simulator calls that a fingerprint costs."""
+
+CAUSE = "ignores its random generator or remembers earlier calls"  # a simulator that does not repeat itself
 
 
 class UnrepeatableError(SimulatorError):
@@ -48,10 +49,10 @@ def fingerprint_of(problem: CMDP, model: GenerativeModel) -> dict[str, Any]:
         "gamma": problem.gamma,
         "num_actions": problem.num_actions,
         "states": [space.low.tolist(), space.high.tolist()] if isinstance(space, BoxStates) else space.num,
-        "simulator": _digest(*(array for answer in answers for array in answer)),
-        "features": _digest(features),
-        "signals": _digest(np.nan_to_num(problem.utilities(states, actions), nan=-1.0)),
-        "start": _digest(np.asarray(problem.start.states), problem.start.weights),
+        "simulator": digest(*(array for answer in answers for array in answer)),
+        "features": digest(features),
+        "signals": digest(np.nan_to_num(problem.utilities(states, actions), nan=-1.0)),
+        "start": digest(np.asarray(problem.start.states), problem.start.weights),
     }
 
 
@@ -71,16 +72,17 @@ def _answers(model: GenerativeModel, states: States, actions: Actions) -> list[D
         at = first_difference(one, other)
         if at is not None:
             said = (
-                "gave different answers to the same question with the same seed, so a run cannot be repeated: it ignores "
-                "its random generator or remembers earlier calls"
+                "gave different answers to the same question with the same seed, so a run cannot be repeated: it "
+                + CAUSE
             )
             state, action = states[parts[i][at]], actions[parts[i][at]]
             raise UnrepeatableError(said, state=state, action=action, key=keys[i], index=at)
     return forward
 
 
-def _digest(*arrays: Any) -> str:
-    digest = hashlib.sha256()
+def digest(*arrays: Any) -> str:
+    """Arrays in short, such as those of a draw; None stands for one that is missing."""
+    found = hashlib.sha256()
     for array in arrays:
-        digest.update(b"none" if array is None else np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()[:16]
+        found.update(b"none" if array is None else np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()[:16]

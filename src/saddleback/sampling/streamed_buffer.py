@@ -2,15 +2,11 @@
 
     expect(t, V) = P̂_t V,   average(V) = P̂ V,      V a MaxDifference, SoftDifference or PolicyValue: a few numbers
 
-Every call is one pass over the samples of a batch, or over all, in bounded memory (:mod:`saddleback.sampling.store.windows`): here,
-from one folder, or by actors that each read their own (:mod:`saddleback.sampling.executors.ray_hosts`), with the same bits at one
-BLAS thread. The pairs are divided into lots, whose bounds follow from the counts; answers are put together in their order.
-
-``at_support(V)`` is V at the samples, wherever they are, of which means, means of squares and limits can be had. An array over
-the distinct next states is refused: none are held.
-
-Finite states need no second reading: their counts, |C| × S for each batch, are all there is to know, and a buffer in
-memory holds them (:func:`saddleback.solving.prepare_from_store.counted_buffer`).
+Every call is one pass over the samples of a batch, or over all, in bounded memory (:mod:`saddleback.sampling.store.windows`):
+here, from one folder, or by actors that each read their own (:mod:`saddleback.sampling.executors.ray_cluster`), with the same
+bits at one BLAS thread. The pairs are divided into lots, whose bounds follow from the counts; answers are put together in
+their order. ``at_support(V)`` is V at the samples, of which means, means of squares and limits can be had. Finite states need
+no second reading: their counts are all there is to know (:func:`saddleback.sampling.store.buffers.counted_buffer`).
 """
 
 from __future__ import annotations
@@ -20,44 +16,31 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
 from saddleback.designs.design import Design
 from saddleback.errors import InputError, require
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.spaces import Array, Features, States
+from saddleback.problem.spaces import Array, States
 from saddleback.sampling.batches import COMPILED_PRODUCTS
+from saddleback.sampling.blocks import Closing
 from saddleback.sampling.buffer import ROUNDING, Buffer, Value
-from saddleback.sampling.collect import Samples
-from saddleback.sampling.signals import SignalMoments
-from saddleback.sampling.store.sample_store import SampleStore
-from saddleback.sampling.store.windows import Answer, Ask, Contents, Plan, Reader
+from saddleback.sampling.collect import SignalMoments
+from saddleback.sampling.store.layout import Layout
+from saddleback.sampling.store.sample_store import Place, SampleStore
+from saddleback.sampling.store.windows import Answer, Ask, Plan, Reader
 from saddleback.sampling.value_functions import Parametric
 
 if TYPE_CHECKING:
-    from saddleback.sampling.executors.ray_hosts import Hosts
+    from saddleback.sampling.executors.ray_cluster import Hosts
 
-MEMORY = 256 << 20
-"""Bytes that the windows of a buffer may take, with what evaluating φ on one of them takes for a moment."""
-
-NUM_LOTS = 8
-"""Lots of a buffer: the most actors that can share it, and how many windows an answer looks into."""
-
+MEMORY = 256 << 20  # bytes that the windows of a buffer may take, with what evaluating φ on one takes for a moment
+NUM_LOTS = 8  # lots of a buffer: the most actors that can share it, and how many windows an answer looks into
 Asking = Callable[[Ask], list[Answer]]
 """The answers of all lots, in their order."""
-
-
-class Moments(NamedTuple):
-    """P̂V and P̂V² ``(c,)`` or ``(c, k)``, and the least and the greatest V at any sample, ``(k,)`` or a number."""
-
-    mean: Array
-    square: Array
-    low: Array
-    high: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,24 +51,22 @@ class AtSamples:
     asking: Asking = field(repr=False)
 
     @cached_property
-    def moments(self) -> Moments:
-        """One pass, made once."""
-        mean, square, low, high = (
-            np.concatenate(x) for x in zip(*self.asking(Ask("moments", self.value)), strict=True)
-        )
-        return Moments(mean, square, low.min(axis=0), high.max(axis=0))
+    def found(self) -> Answer:
+        """P̂V and P̂V², ``(c,)`` or ``(c, k)``, and the least and the greatest V of each column: one pass, made once."""
+        mean, square, low, high = map(np.concatenate, zip(*self.asking(Ask("moments", self.value)), strict=True))
+        return mean, square, low.min(axis=0), high.max(axis=0)
 
     def min(self, axis: int) -> Array:
         """The least V of each column."""
-        return self.moments.low
+        return self.found[2]
 
     def max(self, axis: int) -> Array:
         """The greatest V of each column."""
-        return self.moments.high
+        return self.found[3]
 
 
 @dataclass
-class StreamedBuffer(Buffer):
+class StreamedBuffer(Closing, Buffer):
     """For every solver and evaluator that asks for means; made by :func:`streamed_buffer` or :func:`ray_buffer`.
 
     Sizes and signals are those of a buffer in memory, and its means come from ``asking``.
@@ -108,26 +89,18 @@ class StreamedBuffer(Buffer):
             return np.zeros((self.design.size, *value.shape[1:]))
         return self._means(Ask("expect", _parametric(value), t))
 
-    def samples(self) -> Samples:
-        """Refused."""
-        raise _not_held("the samples", "draw into the store, and make the buffer anew")
-
-    def empirical_model(self) -> scipy.sparse.csr_array:
-        """Refused: it is as large as the samples."""
-        raise _not_held("the estimated model", "use oracles that ask for means: plug-in, ls-mdvi, ls-pe, lstd")
-
     def average(self, value: Value | AtSamples) -> Array:
         """P̂ V over all batches, ``(c,)`` or ``(c, k)``."""
         if isinstance(value, AtSamples):
-            return value.moments.mean
+            return value.found[0]
         return self._means(Ask("average", _parametric(value)))
 
     def moments(self, V: Array | AtSamples) -> tuple[Array, Array]:
         """Mean and variance of V at the next states of every pair; V is what :meth:`at_support` gave."""
-        seen = (V if isinstance(V, AtSamples) else AtSamples(_parametric(V), self.asking)).moments
-        variance = seen.square - seen.mean**2
-        largest = np.maximum(np.abs(seen.low), np.abs(seen.high))
-        return seen.mean, np.where(variance > ROUNDING * largest**2, variance, 0.0)
+        at_samples = V if isinstance(V, AtSamples) else AtSamples(_parametric(V), self.asking)
+        mean, square, low, high = at_samples.found
+        variance, largest = square - mean**2, np.maximum(np.abs(low), np.abs(high))
+        return mean, np.where(variance > ROUNDING * largest**2, variance, 0.0)
 
     def at_support(self, value: Value) -> Any:
         """V at the samples, as something of which ``average`` takes the mean and the mean of the squares."""
@@ -138,12 +111,6 @@ class StreamedBuffer(Buffer):
         if self.hosts is not None:
             self.hosts.close()
 
-    def __enter__(self) -> StreamedBuffer:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
     def _means(self, ask: Ask) -> Array:
         return np.concatenate([means for (means,) in self.asking(ask)])
 
@@ -152,15 +119,12 @@ def _parametric(value: Value) -> Parametric:
     """A value function by its parameters, which can be sent to where the samples are."""
     if isinstance(value, Parametric):
         return value
-    raise _not_held("an array over the support", "give a value function by its parameters")
-
-
-def _not_held(what: str, remedy: str) -> InputError:
-    return InputError("buffer", f"must be in memory for {what}", "one whose samples stay in their store", remedy)
+    rule, found = "must be in memory for an array over the support", "one whose samples stay in their store"
+    raise InputError("buffer", rule, found, "give a value function by its parameters")
 
 
 def streamed_buffer(
-    store: SampleStore | str | os.PathLike[str],
+    store: SampleStore | Place,
     stream: int,
     problem: CMDP,
     design: Design,
@@ -173,15 +137,19 @@ def streamed_buffer(
 
     A store that is given as a folder is opened for reading, and every shard compared with its SHA-256 first.
     """
-    reader = Reader(_folder(store, stream), problem.features, design.size, stream, not isinstance(store, SampleStore))
-    contents = reader.describe()
-    plan = plan_for(problem, design, contents.held[None], stream, num_batches, memory, num_lots)
+    hashes = not isinstance(store, SampleStore)
+    if isinstance(store, SampleStore):
+        next(store.rows(stream), None)  # the first block comes after a flush
+        store = store.folder
+    reader = Reader(store, problem.features, design.size, stream, hashes)
+    held, layout = reader.describe()
+    plan = plan_for(problem, design, held[None], num_batches, memory, num_lots)
     reader.begin(plan)
-    return _buffer(problem, design, plan, contents, partial(reader.answer, range(len(plan.lots))))
+    return _buffer(problem, design, plan, held, layout, partial(reader.answer, range(len(plan.lots))))
 
 
 def ray_buffer(
-    folders: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    folders: Place | Sequence[Place],
     stream: int,
     problem: CMDP,
     design: Design,
@@ -204,30 +172,22 @@ def ray_buffer(
     included (None: any). Close the buffer, or use it in a ``with`` block: actors, and a cluster that was started for them,
     go with it.
     """
-    from saddleback.sampling.executors.ray_hosts import Hosts  # Ray is an extra
+    from saddleback.sampling.executors.ray_cluster import Hosts  # Ray is an extra
 
     places = [folders] * (actors or 2) if isinstance(folders, str | os.PathLike) else list(folders)
     makes = [partial(Reader, os.fspath(p), problem.features, design.size, stream, hashes) for p in places]
     hosts = Hosts(makes, address=address, options=options, **limits)
     try:
         found = hosts.call_all("describe")
-        held, num_blocks = (np.array([getattr(x, name) for x in found]) for name in ("held", "num_blocks"))
-        plan = plan_for(problem, design, held, stream, num_batches, memory, num_lots)
+        held, layout = np.array([n for n, _ in found]), found[0][1]
+        plan = plan_for(problem, design, held, num_batches, memory, num_lots)
         hosts.prepare("begin", plan)
-        every = Contents(held.max(axis=0), num_blocks.max(axis=0), found[0].layout)
-        buffer = _buffer(problem, design, plan, every, _shared(hosts, plan, held))
+        buffer = _buffer(problem, design, plan, held.max(axis=0), layout, _shared(hosts, plan, held))
     except BaseException:
         hosts.close()
         raise
     buffer.hosts = hosts
     return buffer
-
-
-def _folder(store: SampleStore | str | os.PathLike[str], stream: int) -> str | os.PathLike[str]:
-    if not isinstance(store, SampleStore):
-        return store
-    next(store.rows(stream), None)  # the first block comes after a flush
-    return store.folder
 
 
 def _shared(hosts: Hosts, plan: Plan, held: NDArray[np.int64]) -> Asking:
@@ -250,13 +210,7 @@ def _shared(hosts: Hosts, plan: Plan, held: NDArray[np.int64]) -> Asking:
 
 
 def plan_for(
-    problem: CMDP,
-    design: Design,
-    held: NDArray[np.int64],
-    stream: int,
-    num_batches: int,
-    memory: int,
-    num_lots: int,
+    problem: CMDP, design: Design, held: NDArray[np.int64], num_batches: int, memory: int, num_lots: int
 ) -> Plan:
     """Lots and windows for samples ``held`` ``(readers, c)``; a pair is read by one who has all there are of it."""
     n, T = held.max(axis=0), num_batches
@@ -271,25 +225,23 @@ def plan_for(
     holders = (held == n).T
     new = (np.diff(lot_of) > 0) | np.any(holders[1:] != holders[:-1], axis=1)
     edges = [0, *(np.flatnonzero(new) + 1).tolist(), design.size]
-    row, total = _row_entries(problem.features), int((n // T).sum()) * T
-    compiled = 2 * total * row >= COMPILED_PRODUCTS and not (problem.features is None or problem.features.direct)
-    window = max(1, memory // (2 * num_lots * 8 * row))
-    return Plan(stream, n // T, T, tuple(pairwise(edges)), window, compiled)
-
-
-def _row_entries(features: Features | None) -> int:
-    """Numbers that φ takes at one state."""
+    features, total = problem.features, int((n // T).sum()) * T
     if features is None:
         raise InputError("features", "must be given for a streamed buffer", None, "give the problem features")
-    return features.dim if features.direct else features.num_actions * features.dim
+    row = features.dim * (1 if features.direct else features.num_actions)  # numbers that φ takes at one state
+    compiled = 2 * total * row >= COMPILED_PRODUCTS and not features.direct
+    window = max(1, memory // (2 * num_lots * 8 * row))
+    return Plan(n // T, T, tuple(pairwise(edges)), window, compiled)
 
 
-def _buffer(problem: CMDP, design: Design, plan: Plan, contents: Contents, asking: Asking) -> StreamedBuffer:
+def _buffer(
+    problem: CMDP, design: Design, plan: Plan, held: NDArray[np.int64], layout: Layout, asking: Asking
+) -> StreamedBuffer:
     moments = SignalMoments.none(design.size, np.zeros(0))
-    if contents.layout.num_signals:  # as a buffer in memory has them, sums in the same order
+    if layout.num_signals:  # as a buffer in memory has them, sums in the same order
         sums, squares = map(np.concatenate, zip(*asking(Ask("signals", base=problem.base)), strict=True))
         moments = SignalMoments(problem.base, sums, squares)
-    T, M, held = plan.num_batches, plan.sizes, contents.held
-    unused, empty = int(held.sum() - T * M.sum()), np.empty((0, contents.layout.dim))
+    T, M = plan.num_batches, plan.sizes
+    unused, empty = int(held.sum() - T * M.sum()), np.empty((0, layout.dim))
     means, variances = moments.means_and_variances(held)
     return StreamedBuffer(design, T, M, unused, empty, means, variances, asking)

@@ -20,7 +20,7 @@ from saddleback.errors import SimulatorError, StorageError
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy
 from saddleback.problem.spaces import Actions, States
-from saddleback.sampling.blocks import Block
+from saddleback.sampling.blocks import Block, Key, Source, joined, part_of
 from saddleback.simulators.generative_model import Draw, GenerativeModel, generator
 
 ALPHA = 0.5  # the coin's chance of going on is γ^α
@@ -29,7 +29,6 @@ CHUNK = 1024
 """Rollouts of one tape."""
 
 Answer = Callable[[States, Actions], Draw]
-Key = tuple[int, int, int, int]
 
 
 class Transition(NamedTuple):
@@ -50,7 +49,7 @@ class Cast(NamedTuple):
 
 
 @dataclass(frozen=True)
-class RolloutSource:
+class RolloutSource(Source):
     """All that is needed to draw a tape. Tasks are blocks: stream, group (in the place of the pair), chunk, rollouts."""
 
     model: GenerativeModel
@@ -63,11 +62,7 @@ class RolloutSource:
         key = self.key(chunk)
         rng = generator(*key[:3], 2 * chunk.block + 1)
         _, steps = self._play(chunk, lambda states, actions: self.model.sample(states, actions, rng, key))
-        drawn = [step.drawn for step in steps]
-        signals = (
-            None if drawn[0].signals is None else np.concatenate([d.signals for d in drawn if d.signals is not None])
-        )
-        return Draw(np.concatenate([d.next_states for d in drawn]), signals)
+        return joined([step.drawn for step in steps])
 
     def play(self, chunk: Block, tape: Draw) -> tuple[Cast, Iterator[Transition]]:
         """The chunk's rollouts as they were drawn, step by step."""
@@ -78,26 +73,16 @@ class RolloutSource:
             part = slice(position, position + len(states))
             position = part.stop
             if position > len(tape.next_states):
-                raise StorageError(
-                    f"the stored rollouts {self.key(chunk)} were drawn for another plan; remove the folder "
-                    f"tapes-{self.seed}-... of the run and resume: all other samples are kept."
-                )
-            return Draw(tape.next_states[part], None if tape.signals is None else tape.signals[part])
+                remedy = f"remove the folder tapes-{self.seed}-... of the run and resume: all other samples are kept"
+                raise StorageError(f"the stored rollouts {self.key(chunk)} were drawn for another plan; {remedy}.")
+            return part_of(tape, part)
 
         return self._play(chunk, answer)
 
-    def key(self, chunk: Block) -> tuple[int, int, int, int]:
-        """(seed, stream, group, chunk)."""
-        return (self.seed, chunk.stream, chunk.pair, chunk.block)
-
     def fault(self, chunk: Block, problem: str, index: int = 0) -> SimulatorError:
-        """The error that says what the simulator did when this chunk was drawn, wherever that was."""
+        """The error, with the first start state."""
         first = self.problem.start.states[0]
         return SimulatorError(f"{problem}, in a rollout", state=first, action="-", key=self.key(chunk), index=index)
-
-    def account(self, num_queries: int) -> None:
-        """Put calls made for this source elsewhere on its meter (negative: take off calls that are counted apart)."""
-        self.model.num_queries += num_queries
 
     def _play(self, chunk: Block, answer: Answer) -> tuple[Cast, Iterator[Transition]]:
         start, weights, n = self.problem.start, self.mixture.weights, chunk.size
@@ -114,7 +99,7 @@ class RolloutSource:
         for _ in range(longest(gamma)):
             actions = act(self.mixture, members[running], states, rng)
             drawn = answer(states, actions)
-            self._check(drawn, states, actions, key)
+            self.check_signals(drawn, states, actions, key)
             yield Transition(running, states, actions, drawn, weight)
             go_on = rng.random(len(running)) < kappa
             if not np.any(go_on):
@@ -122,21 +107,13 @@ class RolloutSource:
             running, states = running[go_on], drawn.next_states[go_on]
             weight *= gamma / kappa
 
-    def _check(self, drawn: Draw, states: States, actions: Actions, key: Key) -> None:
-        if drawn.signals is not None:
-            for column in np.flatnonzero(self.problem.observed):
-                self.problem.signals[column].check(drawn.signals[:, column], states, actions, key)
-
 
 def act(mixture: MixturePolicy, member: NDArray[np.int64], states: States, rng: np.random.Generator) -> Actions:
     """The actions of rollouts that follow different members."""
-    if len(mixture.members) == 1:
-        return mixture.members[0].act(states, rng)
     actions = np.empty(len(states), dtype=np.int64)
-    for k, policy in enumerate(mixture.members):
+    for k in np.unique(member):
         mine = member == k
-        if np.any(mine):
-            actions[mine] = policy.act(states[mine], rng)
+        actions[mine] = mixture.members[k].act(states[mine], rng)
     return actions
 
 
@@ -149,6 +126,11 @@ def steps_per_rollout(gamma: float) -> float:
     """The expected number of simulator calls of one rollout."""
     kappa, L = gamma**ALPHA, longest(gamma)
     return float((1 - kappa**L) / (1 - kappa)) if gamma > 0 else 1.0
+
+
+def tape_bytes(num_rollouts: float, gamma: float, width: int) -> float:
+    """The tape of a chunk while it is drawn and played, with ``width`` numbers a step."""
+    return 8.0 * 6 * width * min(num_rollouts, CHUNK) * steps_per_rollout(gamma)
 
 
 def chunks_for(stream: int, group: int, num_rollouts: int) -> list[Block]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,9 +61,6 @@ class Support:
     states: States
     features: Features | None
     compiled: bool = False
-    _phi: Array | None = field(init=False, default=None)
-    _held: Features | None = field(init=False, default=None)
-    _positions: States | None = field(init=False, default=None)
     _last_maximum: tuple[Array, float | None, Array] | None = field(init=False, default=None)
     _last_policy: tuple[Policy, Array] | None = field(init=False, default=None)
 
@@ -70,9 +68,7 @@ class Support:
         """V at every state, ``(n,)`` or ``(n, k)``; ``once``: the policy will hardly be asked about again."""
         if isinstance(value, PolicyValue):
             if once and not self.keeps(value.policy):
-                features, policy = self._features(), value.policy
-                found = [policy.mean_features(features, states) @ value.omega for states in self._pieces_of_states()]
-                return np.asarray(np.concatenate(found))
+                return np.concatenate([phi @ value.omega for _, phi in self.features_in_pieces(value.policy)])
             return np.asarray(self.mean_features(value.policy) @ value.omega)
         beta, alpha = _softness(value)
         low: Array | None = None  # a zero θ_previous, as in burn-in and plug-in value iteration, is not evaluated
@@ -80,19 +76,19 @@ class Support:
         if last is not None and last[0] is value.theta_previous and last[1] == beta:
             low = last[2]
         elif beta is not None or value.theta_previous.any():
-            low = self._in_pieces(self._places()[1], lambda x, phi: self._maximum(value.theta_previous, beta, x, phi))
-        high = self._in_pieces(self._places()[1], lambda x, phi: self._maximum(value.theta_sum, beta, x, phi))
+            low = self._in_pieces(self._places[1], lambda x, phi: self._maximum(value.theta_previous, beta, x, phi))
+        high = self._in_pieces(self._places[1], lambda x, phi: self._maximum(value.theta_sum, beta, x, phi))
         self._last_maximum = (value.theta_sum, beta, high)
         return high if low is None else high - low if beta is None else high - alpha * low
 
     def means_at(self, rows: NDArray[Any] | slice, parts: Parts, value: Parametric) -> Array:
         """Each pair's mean of V over one batch, with V evaluated at the states ``rows`` of the batch alone."""
-        all_phi = self._all_phi()
+        all_phi = self._all_phi
         if isinstance(value, MaxDifference) and self.compiled and all_phi is not None:
             return _compiled_means(all_phi, rows, parts, value)
         if isinstance(value, PolicyValue):
-            return parts.means(value.policy.mean_features(self._features(), self.states[rows]) @ value.omega)
-        states, phi = self._places()[1][rows], None if all_phi is None else all_phi[rows]
+            return parts.means(value.policy.mean_features(self._given, self.states[rows]) @ value.omega)
+        states, phi = self._places[1][rows], None if all_phi is None else all_phi[rows]
         beta, alpha = _softness(value)
         high = self._maximum(value.theta_sum, beta, states, phi)
         return parts.means(high - alpha * self._maximum(value.theta_previous, beta, states, phi))
@@ -100,91 +96,89 @@ class Support:
     def mean_features(self, policy: Policy) -> Array:
         """Σ_a π(a|s) φ(s,a) at every state, ``(n, d)``."""
         if self._last_policy is None or self._last_policy[0] is not policy:
-            features = self._features()
-            self._last_policy = (
-                policy,
-                self._in_pieces(self.states, lambda states, _: policy.mean_features(features, states)),
-            )
+            found = self._in_pieces(self.states, lambda states, _: policy.mean_features(self._given, states))
+            self._last_policy = (policy, found)
         return self._last_policy[1]
 
     @property
     def dim(self) -> int:
         """d."""
-        return self._features().dim
+        return self._given.dim
 
     def keeps(self, policy: Policy) -> bool:
         """Whether φ of the policy at every state is kept, or may be without much memory."""
         last = self._last_policy
-        return len(self.states) * self._features().dim <= _PIECE or (last is not None and last[0] is policy)
+        return len(self.states) * self.dim <= _PIECE or (last is not None and last[0] is policy)
 
     def features_in_pieces(self, policy: Policy) -> Iterator[tuple[int, Array]]:
         """Where each piece of the states begins, and Σ_a π(a|s) φ(s,a) on it."""
-        first = 0
-        for states in self._pieces_of_states():
-            yield first, policy.mean_features(self._features(), states)
-            first += len(states)
-
-    def _pieces_of_states(self) -> Iterator[States]:
-        step = max(1, _PIECE // self._features().dim)
+        step = max(1, _PIECE // self.dim)
         for first in range(0, len(self.states), step):
-            yield self.states[first : first + step]
+            yield first, policy.mean_features(self._given, self.states[first : first + step])
 
     def _maximum(self, theta: Array, beta: float | None, states: States, phi: Array | None) -> Array:
         """max_a⟨φ,θ⟩, or its soft form with ``beta``; ``phi`` is φ at ``states``, ``(n, A, d)``, where it is kept.
 
         ``states`` are positions where the features are held.
         """
-        features = self._places()[0]
+        features = self._places[0]
         if phi is None:
-            return (
-                features.maximum(states, theta) if beta is None else soft_maximum(features.values(states, theta), beta)
-            )
+            if beta is None:
+                return features.maximum(states, theta)
+            return soft_maximum(features.values(states, theta), beta)
         if beta is None and self.compiled:
-            from saddleback.sampling.kernels.maximum import fused_maximum
+            from saddleback.sampling.kernels import fused_maximum
 
             return fused_maximum(phi, theta)
         n, A, d = phi.shape
         Q = (phi.reshape(n * A, d) @ theta).reshape(n, A, *theta.shape[1:])
         return maximum_over_actions(Q) if beta is None else soft_maximum(Q, beta)
 
+    @cached_property
     def _places(self) -> tuple[Features, States]:
         """The features and all states as they know them: positions where they can hold what they need of these states."""
-        features, n = self._features(), len(self.states)
+        features, n = self._given, len(self.states)
         if not hasattr(features, "held") or n * features.dim * 8 > _FEATURE_BYTES * features.num_actions:
             return features, self.states
-        if self._held is None:
-            self._held = features.held(self.states)
-            self._positions = np.arange(n)
-        assert self._positions is not None
-        return self._held, self._positions
+        return features.held(self.states), np.arange(n)
 
     def _in_pieces(self, places: States, function: Callable[[States, Array | None], Array]) -> Array:
         """``function(places, φ)`` over all states: at once where φ is kept or not needed, else piece by piece."""
-        features, phi, n = self._features(), self._all_phi(), len(self.states)
-        whole = (
-            phi is not None or features.direct or places is not self.states
-        )  # held features take pieces by themselves
+        features, phi, n = self._given, self._all_phi, len(self.states)
+        held = places is not self.states  # such features take pieces by themselves
+        whole = phi is not None or features.direct or held
         step = n if whole else max(1, _PIECE // (features.num_actions * features.dim))
         if step >= n:
             return function(places, phi)
         return np.concatenate([function(places[i : i + step], None) for i in range(0, n, step)])
 
+    @cached_property
     def _all_phi(self) -> Array | None:
         """φ on all states, ``(n, A, d)``, or None where an argmax oracle is the way or it would not fit."""
-        features = self._features()
+        features = self._given
         large = len(self.states) * features.num_actions * features.dim * 8 > _FEATURE_BYTES
         if features.direct or large or hasattr(features, "held"):
             return None
-        if self._phi is None:
-            self._phi = np.ascontiguousarray(features.all(self.states))
-        return self._phi
+        return np.ascontiguousarray(features.all(self.states))
 
-    def _features(self) -> Features:
+    @property
+    def _given(self) -> Features:
         if self.features is None:
-            raise InputError(
-                "features", "must be given for a least-squares oracle", None, "use a tabular oracle instead"
-            )
+            rule = "must be given for a least-squares oracle"
+            raise InputError("features", rule, None, "use a tabular oracle instead")
         return self.features
+
+
+def kept_bytes(states: int, actions: int, dim: int, columns: int) -> float:
+    """What a :class:`Support` keeps: φ where it fits, the last maximum of ``columns`` value functions, the last policy."""
+    phi = 8.0 * states * actions * dim
+    return (phi if phi <= _FEATURE_BYTES else 0.0) + 8.0 * states * (dim + columns)
+
+
+def evaluation_bytes(states: int, actions: int, dim: int, columns: int, *, copies: int, whole: bool) -> float:
+    """What evaluating a policy takes: φ once more, ``copies`` of it, in pieces unless ``whole``, and its values."""
+    phi = 8.0 * states * actions * dim
+    return copies * (phi if whole or phi <= _FEATURE_BYTES else 8 * _PIECE) + 8.0 * states * (dim + actions * columns)
 
 
 def _softness(value: MaxDifference | SoftDifference) -> tuple[float | None, float]:
@@ -194,7 +188,7 @@ def _softness(value: MaxDifference | SoftDifference) -> tuple[float | None, floa
 
 def _compiled_means(phi: Array, rows: NDArray[Any] | slice, parts: Parts, value: MaxDifference) -> Array:
     """All θ's of both maxima in one read of the batch."""
-    from saddleback.sampling.kernels.maximum import fused_maximum, gathered_maximum_means
+    from saddleback.sampling.kernels import fused_maximum, gathered_maximum_means
 
     high = value.theta_sum.reshape(phi.shape[2], -1)
     k = high.shape[1]

@@ -8,15 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 from saddleback.problem.registry import Registry
+from saddleback.simulators.arrays import from_quantecon, from_sparse, stand_ins
 from saddleback.simulators.drn import read_drn, write_drn
 from saddleback.simulators.function import as_simulator, from_function
 from saddleback.simulators.gymnasium_env import from_gymnasium
 from saddleback.simulators.gymnasium_functional import from_functional
 from saddleback.simulators.gymnasium_table import from_gymnasium_table
-from saddleback.simulators.quantecon import from_quantecon
-from saddleback.simulators.sparse import from_sparse
 from saddleback.simulators.table import Table
-from saddleback.simulators.tabulate import stand_ins
 
 BY_NAME: Registry[Callable[..., Any]] = Registry(
     "simulators",

@@ -123,7 +123,7 @@ class Reading:
     """A file read into columns: one entry a state, a choice or a transition."""
 
     def __init__(self, lines: Lines, normalise: bool):
-        self.lines, self.normalise = lines, normalise
+        self.lines, self.normalise, self._refuse = lines, normalise, lines.refuse
         self.models: list[str] = []
         self.num_states = 0
         self.num_choices = array("q")
@@ -317,9 +317,6 @@ class Reading:
     def state_names(self) -> list[str] | None:
         """The other labels of each state as its name, its number where there is none; None if no state has any."""
         return [" ".join(x) or str(s) for s, x in enumerate(self.labels)] if any(self.labels) else None
-
-    def _refuse(self, rule: str, value: Any, remedy: str) -> NoReturn:
-        self.lines.refuse(rule, value, remedy)
 
 
 def _first(text: str) -> tuple[str, str]:

@@ -20,7 +20,7 @@
 r(s, a) is the reward of the state plus that of the choice. States come in order and without gaps. The start is uniform
 over the states labelled ``init``; labels ``rho=0.25`` on them, which Storm takes as any other label, give other weights.
 Choices are actions 0, 1, … in the order of the file, whatever they are called; where a state has fewer than others, an
-action that does not exist stands for the lowest one that does, choice 0 (:mod:`saddleback.simulators.tabulate`).
+action that does not exist stands for the lowest one that does, choice 0 (:mod:`saddleback.simulators.arrays`).
 
 Files may come from strangers: sizes are bounded before anything is allocated, numbers and names are read strictly, nothing
 is guessed, and every fault names the file and the line.
@@ -29,9 +29,7 @@ is guessed, and every fault names the file and the line.
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +37,13 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 
-from saddleback.errors import InputError, StorageError, require
+from saddleback.errors import InputError, require
+from saddleback.files.disk import written_whole
 from saddleback.problem.cmdp import Constraint
 from saddleback.problem.spaces import Array
 from saddleback.simulators._drn_model import MOST_BYTES, Lines, Reading, plain_name
+from saddleback.simulators.arrays import signal_array, table_of
 from saddleback.simulators.table import Table
-from saddleback.simulators.tabulate import signal_array, table_of
 
 MOST_ENTRIES = 200_000_000
 """Transitions and pairs that a table may have once every state has as many actions as any."""
@@ -99,13 +98,9 @@ def _padded(path: Any, reading: Reading, S: int, A: int) -> tuple[scipy.sparse.c
     starts = np.asarray(reading.starts)
     lengths = np.diff(starts)
     entries = int(lengths.sum() + (missing * lengths[first[:-1]]).sum())
-    require(
-        max(S * A, entries) <= MOST_ENTRIES,
-        str(path),
-        f"must give a table of at most {MOST_ENTRIES:,} pairs and transitions with {A} actions in every state",
-        f"{S * A:,} pairs, {entries:,} transitions",
-        "split states with many choices into several with few",
-    )
+    rule = f"must give a table of at most {MOST_ENTRIES:,} pairs and transitions with {A} actions in every state"
+    remedy = "split states with many choices into several with few"
+    require(max(S * A, entries) <= MOST_ENTRIES, str(path), rule, f"{S * A:,} pairs, {entries:,} transitions", remedy)
     choice = np.arange(A)[None, :]
     means = np.where(choice < np.asarray(reading.num_choices)[:, None], choice, 0)
     rows = scipy.sparse.csr_array(
@@ -131,19 +126,8 @@ def write_drn(table: Table, path: str | os.PathLike[str], reward: str = "reward"
     for name in names:
         plain_name(name)
     require(len(set(names)) == len(names), "reward", "must differ from the constraints' names", reward, "rename one")
-    path = Path(path)
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
-    try:
-        with open(partial, "x", encoding="utf-8", newline="\n") as file:
-            file.writelines(_lines(table, names))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    except OSError as error:
-        raise StorageError(f"`{path}` could not be written: {error}; check the folder and the disk.") from error
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
+    with written_whole(Path(path)) as file:
+        file.writelines(text.encode() for text in _lines(table, names))
 
 
 def _lines(table: Table, names: list[str]) -> Any:

@@ -31,9 +31,8 @@ from typing import Any
 import numpy as np
 
 from saddleback.errors import InputError, SaddlebackError, SimulatorError, require, takes
-from saddleback.problem.actions import Action
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.named_states import state_space
+from saddleback.problem.names import Action, state_space
 from saddleback.problem.spaces import Actions, FiniteStates, States, StateSpace
 from saddleback.simulators.generative_model import GenerativeModel, Stream, generator, only_allowed
 from saddleback.simulators.step_collector import Signals, Tray, signal_names
@@ -96,21 +95,18 @@ class Looped:
 
     def __call__(self, states: States, actions: Actions, rng: np.random.Generator) -> Any:
         """One next state per pair, and the signals if there are any."""
-        function = self.function
         tray = Tray(self.space, states, actions, len(self.signals))
         own = self.space.own(states) if isinstance(self.space, FiniteStates) and self.named else None
-        for i, state, action in tray.pairs():
-            try:
-                returned = function(
-                    state if own is None else own[i], action if self.actions is None else self.actions[action], rng
-                )
-            except Exception as error:  # the user's code: anything can happen
-                tray.failed(i, error)
+
+        def step(i: int, state: Any, action: int) -> None:
+            chosen = action if self.actions is None else self.actions[action]
+            returned = self.function(state if own is None else own[i], chosen, rng)
             if self.signals:
                 self._keep(tray, i, returned)
             else:
                 self._put(tray, i, self._bare(tray, i, returned))
-        return tray.answer()
+
+        return tray.fill(step)
 
     def _put(self, tray: Tray, i: int, next_state: Any) -> None:
         if isinstance(self.space, FiniteStates) and self.named:
@@ -197,13 +193,8 @@ def _of_function(problem: CMDP, function: Any, batched: bool | None) -> Generati
         for sample in (Looped(function, space, names, problem.actions), Batched(function, names))
     )
     named = isinstance(space, FiniteStates) and space.named
-    require(
-        not (named and batched),
-        "batched",
-        "must be left out for states of your own",
-        batched,
-        "write the function for one state and one action, or use the states 0 to n - 1",
-    )
+    remedy = "write the function for one state and one action, or use the states 0 to n - 1"
+    require(not (named and batched), "batched", "must be left out for states of your own", batched, remedy)
     if batched is None:
         batched = False if named else _annotated(function)
     if batched is None:
@@ -217,13 +208,9 @@ def _check_function(function: Any) -> None:
             "pass a function (state, action, rng) -> next state; tables have .simulator(), environments from_gymnasium"
         )
         raise InputError("simulator", "must be a function or a GenerativeModel", type(function).__name__, remedy)
-    require(
-        takes(function, 3),
-        "simulator",
-        "must be a function of a state, an action and a random generator",
-        "a function of other arguments",
-        "write it as sample(state, action, rng), and draw all randomness from rng",
-    )
+    rule = "must be a function of a state, an action and a random generator"
+    remedy = "write it as sample(state, action, rng), and draw all randomness from rng"
+    require(takes(function, 3), "simulator", rule, "a function of other arguments", remedy)
 
 
 def _check_model(problem: CMDP, model: GenerativeModel) -> None:

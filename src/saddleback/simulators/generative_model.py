@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.errors import BudgetError, InputError, SaddlebackError, SimulatorError, whole_number
-from saddleback.problem.named_states import state_space
+from saddleback.problem.names import state_space
 from saddleback.problem.spaces import Actions, Array, FiniteStates, States, StateSpace
 
 BLOCK = 4096
@@ -195,3 +195,11 @@ class Sampler:
         """A fresh generator of this sampler's stream, for choices that are not simulator calls."""
         self._num_calls += 1
         return generator(self._seed, int(self._stream), 1, self._num_calls)
+
+
+def first_difference(one: Draw, two: Draw) -> int | None:
+    """The first row in which two answers differ, in the next state or in a signal; None where there is none."""
+    differs = (one.next_states != two.next_states).reshape(len(one.next_states), -1).any(axis=1)
+    if one.signals is not None and two.signals is not None:
+        differs = differs | (one.signals != two.signals).any(axis=1)
+    return int(np.argmax(differs)) if differs.any() else None

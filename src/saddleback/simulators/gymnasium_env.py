@@ -63,9 +63,8 @@ def from_gymnasium(
         remedy = f"give a function (env, state) that puts the environment into a state; {known}"
         raise InputError("set_state", "must be given for this environment", type(made.unwrapped).__name__, remedy)
     if states is None:
-        raise InputError(
-            "states", "must be given with set_state", None, "give BoxStates(low, high) or a number of states"
-        )
+        remedy = "give BoxStates(low, high) or a number of states"
+        raise InputError("states", "must be given with set_state", None, remedy)
     space = FiniteStates(states) if isinstance(states, int) else states
     names = signal_names(signals)
     terminates = True if terminates is None else terminates
@@ -90,16 +89,9 @@ def action_list(space: Any, actions: Any) -> list[Any]:
         require(kind == "Discrete", "actions", "must be given unless the action space is Discrete", space, remedy)
         return [int(space.start) + a for a in range(int(space.n))]
     if isinstance(actions, int):
-        require(
-            kind == "Box"
-            and space.shape == (1,)
-            and bool(np.all(np.isfinite([space.low, space.high])))
-            and actions > 1,
-            "actions",
-            "may be a number, at least 2, for a bounded action space of one dimension only",
-            f"{actions} for {space}",
-            "list the actions",
-        )
+        bounded = kind == "Box" and space.shape == (1,) and bool(np.all(np.isfinite([space.low, space.high])))
+        rule = "may be a number, at least 2, for a bounded action space of one dimension only"
+        require(bounded and actions > 1, "actions", rule, f"{actions} for {space}", "list the actions")
         actions = np.linspace(space.low, space.high, actions)
     chosen = [np.asarray(a, dtype=space.dtype) if kind == "Box" else a for a in actions]
     for i, a in enumerate(chosen):
@@ -148,15 +140,7 @@ class EnvSampler:
         check_actions(actions, self.actions)
         tray = Tray(self.outer, states, actions, len(self.signals))
         over = self._over(states)
-        for i, state, action in tray.pairs():
-            if over[i]:
-                tray.put(i, states[i])  # the signals are zero already
-                continue
-            try:
-                self._step(tray, i, state, self.actions[action])
-            except Exception as error:  # the user's code: anything can happen
-                tray.failed(i, error)
-        return tray.answer()
+        return tray.fill(lambda i, state, action: self._step(tray, i, state, self.actions[action], over[i]))
 
     def _over(self, states: States) -> list[bool]:
         if not self.terminates:
@@ -169,7 +153,10 @@ class EnvSampler:
             raise InputError(f"states[{i}]", rule, states[i], "set the last coordinate of candidates and starts to 0")
         return (flag == 1).tolist()
 
-    def _step(self, tray: Tray, i: int, state: Any, action: Any) -> None:
+    def _step(self, tray: Tray, i: int, state: Any, action: Any, over: bool) -> None:
+        if over:
+            tray.put(i, tray.states[i])  # the signals are zero already
+            return
         env, finite = self.env, tray.finite
         self.set_state(env, state if finite or not self.terminates else state[:-1])
         observation, reward, terminated, _, info = env.step(action)
@@ -183,18 +170,7 @@ class EnvSampler:
         else:
             tray.put(i, (*following, float(terminated)))
         if self.signals:
-            tray.put_signals(i, [self._signal(tray, i, name, reward, info) for name in self.signals])
-
-    def _signal(self, tray: Tray, i: int, name: str | None, reward: Any, info: dict[str, Any]) -> Any:
-        if name is None:
-            return 0.0
-        if name == "reward":
-            return reward
-        if name not in info:
-            known = ", ".join(map(repr, info)) or "nothing"
-            hint = "wrap the environment so that it does, or put None into `signals` and the cost into the Constraint"
-            tray.refuse(i, f"gave no {name!r} in info (it has {known}); {hint}")
-        return info[name]
+            tray.put_observed(i, self.signals, reward, info, "info")
 
 
 def bare(env: Any) -> Any:
@@ -203,13 +179,8 @@ def bare(env: Any) -> Any:
         env = env.env
     inner = env
     while inner is not inner.unwrapped:
-        require(
-            type(inner).__name__ != "Autoreset",
-            "env",
-            "must not reset itself: a step after an ending would be lost",
-            "an Autoreset wrapper",
-            "leave that wrapper out",
-        )
+        rule = "must not reset itself: a step after an ending would be lost"
+        require(type(inner).__name__ != "Autoreset", "env", rule, "an Autoreset wrapper", "leave that wrapper out")
         inner = inner.env
     return env
 
@@ -235,11 +206,7 @@ def _made(env: Any, options: dict[str, Any]) -> tuple[Callable[[], Any] | None, 
     require(not options, "options", "must only be given with an environment's id", sorted(options), "leave them out")
     if isinstance(env, type) or (callable(env) and not hasattr(env, "step")):
         return env, bare(env())
-    require(
-        all(hasattr(env, name) for name in ("step", "reset", "unwrapped", "action_space")),
-        "env",
-        "must be a gymnasium.Env, its id, or a function that makes one",
-        type(env).__name__,
-        "see from_function for other simulators",
-    )
+    good = all(hasattr(env, name) for name in ("step", "reset", "unwrapped", "action_space"))
+    rule = "must be a gymnasium.Env, its id, or a function that makes one"
+    require(good, "env", rule, type(env).__name__, "see from_function for other simulators")
     return None, bare(env)

@@ -45,13 +45,8 @@ def from_functional(
     the number itself.
     """
     for name in _CALLS:
-        require(
-            callable(getattr(env, name, None)),
-            "env",
-            f"must be a FuncEnv with `{name}`",
-            type(env).__name__,
-            "use from_gymnasium for an ordinary Env",
-        )
+        rule, remedy = f"must be a FuncEnv with `{name}`", "use from_gymnasium for an ordinary Env"
+        require(callable(getattr(env, name, None)), "env", rule, type(env).__name__, remedy)
     space = FiniteStates(states) if isinstance(states, int) else states
     names = signal_names(signals)
     sampler = FunctionalSampler(env, space, names, None if actions is None else list(actions), key, pack, unpack)
@@ -79,12 +74,7 @@ class FunctionalSampler:
         if self.actions is not None:
             check_actions(actions, self.actions)
         tray = Tray(self.space, states, actions, len(self.signals))
-        for i, x, action in tray.pairs():
-            try:
-                self._step(tray, i, x, action, rng)
-            except Exception as error:  # the user's code: anything can happen
-                tray.failed(i, error)
-        return tray.answer()
+        return tray.fill(lambda i, x, action: self._step(tray, i, x, action, rng))
 
     def _step(self, tray: Tray, i: int, x: Any, action: int, rng: np.random.Generator) -> None:
         env, key = self.env, self.key
@@ -98,14 +88,6 @@ class FunctionalSampler:
         if not self.signals:
             return
         reward = env.reward(state, given, following, key(rng) if key else rng)
-        info = (
-            env.transition_info(state, given, following) if any(s not in (None, "reward") for s in self.signals) else {}
-        )
-        values = []
-        for name in self.signals:
-            if name is not None and name != "reward" and name not in info:
-                tray.refuse(
-                    i, f"gave no {name!r} in transition_info (it has {', '.join(map(repr, info)) or 'nothing'})"
-                )
-            values.append(0.0 if name is None else reward if name == "reward" else info[name])
-        tray.put_signals(i, values)
+        looked_up = any(name not in (None, "reward") for name in self.signals)
+        info = env.transition_info(state, given, following) if looked_up else {}
+        tray.put_observed(i, self.signals, reward, info, "transition_info")

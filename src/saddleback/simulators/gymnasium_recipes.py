@@ -114,13 +114,8 @@ def _get_number(env: Any) -> Any:
 
 
 def _toy_text(bare: Any) -> Recipe:
-    require(
-        not getattr(bare, "fickle_passenger", False),
-        "fickle_passenger",
-        "must be off: it is a memory that the state does not hold",
-        True,
-        "make the environment without it",
-    )
+    rule, remedy = "must be off: it is a memory that the state does not hold", "make the environment without it"
+    require(not getattr(bare, "fickle_passenger", False), "fickle_passenger", rule, True, remedy)
     return Recipe(_set_number, _get_number, FiniteStates(int(bare.observation_space.n)))
 
 

@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from saddleback.errors import InputError, optional_package, require
 from saddleback.problem.cmdp import Constraint
 from saddleback.problem.spaces import Array
+from saddleback.simulators.arrays import signal_array, table_of
 from saddleback.simulators.table import Table, as_numbers
-from saddleback.simulators.tabulate import signal_array, table_of
 
 
 class Outcomes(NamedTuple):

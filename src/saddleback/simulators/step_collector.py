@@ -7,7 +7,7 @@ to, which the caller of a batch could not know.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -59,6 +59,24 @@ class Tray:
         except (TypeError, ValueError):
             self.refuse(i, f"returned the signals {list(values)!r}, which are not {self.signals.shape[1]} numbers")
 
+    def put_observed(self, i: int, names: Signals, reward: Any, info: dict[str, Any], where: str) -> None:
+        """The signals of pair i by name: the reward, and whatever else from an environment's ``info``."""
+        for name in names:
+            if name not in (None, "reward", *info):
+                known = ", ".join(map(repr, info)) or "nothing"
+                hint = "make the environment give it, or put None into `signals` and the cost into the Constraint"
+                self.refuse(i, f"gave no {name!r} in {where} (it has {known}); {hint}")
+        self.put_signals(i, [0.0 if n is None else reward if n == "reward" else info[n] for n in names])
+
+    def fill(self, step: Callable[[int, Any, int], None]) -> Any:
+        """The answer after ``step(i, state, action)`` has put in that of each pair."""
+        for i, state, action in self.pairs():
+            try:
+                step(i, state, action)
+            except Exception as error:  # the user's code: anything can happen
+                self.failed(i, error)
+        return self.answer()
+
     def refuse(self, i: int, problem: str, cause: Exception | None = None) -> NoReturn:
         """Raise the error that names pair i."""
         raise SimulatorError(problem, state=self.states[i], action=self.actions[i], index=i) from cause
@@ -76,21 +94,12 @@ class Tray:
 
 def signal_names(signals: Signals) -> tuple[str | None, ...]:
     """The names, checked: none at all, or the reward's and at least one constraint's."""
-    require(
-        not isinstance(signals, str) and len(signals) != 1,
-        "signals",
-        "must name the reward and every constraint, or nothing",
-        signals,
-        'give for example ("reward", "cost"), with None for what the problem knows',
-    )
+    rule = "must name the reward and every constraint, or nothing"
+    remedy = 'give for example ("reward", "cost"), with None for what the problem knows'
+    require(not isinstance(signals, str) and len(signals) != 1, "signals", rule, signals, remedy)
     names = [s for s in signals if s is not None]
-    require(
-        all(isinstance(s, str) for s in names) and len(set(names)) == len(names),
-        "signals",
-        "must be distinct names",
-        signals,
-        "rename one",
-    )
+    rule, remedy = "must be distinct names", "rename one"
+    require(all(isinstance(s, str) for s in names) and len(set(names)) == len(names), "signals", rule, signals, remedy)
     return tuple(signals)
 
 

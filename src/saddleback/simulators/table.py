@@ -80,30 +80,24 @@ class Table:
         require(r.ndim == 2 and r.size > 0, "reward", "must have shape (S, A)", r.shape, "give one value a pair")
         S, A = r.shape
         m = len(b)
-        require(
-            c.shape == (m, S, A), "constraints", f"must have shape {(m, S, A)}", c.shape, "one (S, A) array a threshold"
-        )
+        remedy = "one (S, A) array a threshold"
+        require(c.shape == (m, S, A), "constraints", f"must have shape {(m, S, A)}", c.shape, remedy)
         require(start.shape == (S,), "rho", f"must have shape ({S},)", start.shape, "one probability a state")
         senses = tuple(senses) if senses is not None else (">=",) * m
         names = tuple(names) if names is not None else tuple(f"constraint-{i}" for i in range(m))
         require(len(senses) == m, "senses", f"must have {m} entries", len(senses), "one a threshold")
         require(len(names) == m, "names", f"must have {m} entries", len(names), "one a threshold")
-        allowed = read_allowed(actions_allowed, FiniteStates(S), A, None)
+        allowed, rows = read_allowed(actions_allowed, FiniteStates(S), A, None), None
         if allowed is not None:
             meant = stand_ins_of(allowed)
             r, c = np.take_along_axis(r, meant, axis=1), np.take_along_axis(c, meant[None], axis=2)
-            P = _rows_of(P, (np.arange(S)[:, None] * A + meant).ravel(), S, A)
+            rows = (np.arange(S)[:, None] * A + meant).ravel()
         if phi is not None:
             shape = np.shape(phi)
-            require(
-                len(shape) == 3 and shape[:2] == (S, A),
-                "phi",
-                f"must have shape ({S}, {A}, d)",
-                shape,
-                "one feature vector a pair",
-            )
+            remedy = "one feature vector a pair"
+            require(len(shape) == 3 and shape[:2] == (S, A), "phi", f"must have shape ({S}, {A}, d)", shape, remedy)
         table = cls(
-            transition_matrix(P, S, A),
+            transition_matrix(P, S, A, rows),
             r,
             c,
             b,
@@ -205,65 +199,51 @@ def as_numbers(name: str, given: Any) -> Array:
     try:
         x = np.asarray(given)
     except ValueError:
-        raise InputError(
-            name, "must be a rectangular array of numbers", "a ragged one", "make all rows alike"
-        ) from None
-    require(
-        x.dtype.kind in "iub" or x.dtype == np.float64,
-        name,
-        "must hold float64 numbers",
-        str(x.dtype),
-        "convert it where it is made",
-    )
+        remedy = "make all rows alike"
+        raise InputError(name, "must be a rectangular array of numbers", "a ragged one", remedy) from None
+    remedy = "convert it where it is made"
+    require(x.dtype.kind in "iub" or x.dtype == np.float64, name, "must hold float64 numbers", str(x.dtype), remedy)
     return x.astype(np.float64)
 
 
-def transition_matrix(P: Any, num_states: int, num_actions: int) -> scipy.sparse.csr_array:
-    """P as a checked ``(S·A, S)`` CSR matrix; errors name the row and the value."""
+def checked_csr(name: str, matrix: Any) -> scipy.sparse.csr_array:
+    """A sparse matrix whose index arrays can be trusted: scipy takes rows from any, and reads foreign memory."""
+    require(matrix.dtype == np.float64, name, "must be float64", str(matrix.dtype), "convert it where it is made")
+    try:
+        csr: scipy.sparse.csr_array = scipy.sparse.csr_array(matrix)
+        csr.check_format(full_check=True)
+    except ValueError as error:
+        raise InputError(name, "must be a well-formed sparse matrix", str(error), "build it anew") from None
+    return csr
+
+
+def transition_matrix(
+    P: Any, num_states: int, num_actions: int, rows: NDArray[np.int64] | None = None
+) -> scipy.sparse.csr_array:
+    """P, or these ``rows`` s·A + a of it, as a checked ``(S·A, S)`` CSR matrix; errors name the row and the value."""
     S, A = num_states, num_actions
     if not scipy.sparse.issparse(P):
         dense = as_numbers("P", P)
         require(dense.shape == (S, A, S), "P", f"must have shape {(S, A, S)}", dense.shape, "index it [s, a, s']")
         P = scipy.sparse.csr_array(dense.reshape(S * A, S))
-    require(P.dtype == np.float64, "P", "must be float64", str(P.dtype), "convert it where it is made")
-    matrix: scipy.sparse.csr_array = scipy.sparse.csr_array(P.tocsr())
+    matrix = checked_csr("P", P)
     require(matrix.shape == (S * A, S), "P", f"must have shape {(S * A, S)}", matrix.shape, "row s*A + a")
-    try:
-        matrix.check_format(full_check=True)
-    except ValueError as error:
-        raise InputError(
-            "P", "must be a well-formed sparse matrix", str(error), "write P_indices and P_indptr again"
-        ) from None
+    if rows is not None:
+        matrix = scipy.sparse.csr_array(matrix[rows])
     if not matrix.has_canonical_format:
         matrix = matrix.copy()  # the next line works in place, on what may be the caller's arrays
         matrix.sum_duplicates()
     bad = np.flatnonzero(~np.isfinite(matrix.data) | (matrix.data < 0))
     if bad.size:
         row = int(np.searchsorted(matrix.indptr, bad[0], side="right") - 1)
-        raise InputError(
-            _row_name(row, A), "must be finite and non-negative", matrix.data[bad[0]], "give probabilities"
-        )
+        remedy = "give probabilities"
+        raise InputError(_row_name(row, A), "must be finite and non-negative", matrix.data[bad[0]], remedy)
     sums = np.asarray(matrix.sum(axis=1)).ravel()
     wrong = np.flatnonzero(np.abs(sums - 1) > ROW_SUM_TOLERANCE)
     if wrong.size:
-        raise InputError(
-            _row_name(int(wrong[0]), A),
-            "must sum to 1",
-            f"{sums[wrong[0]]:.12g} ({wrong.size} such rows)",
-            "mend the table; divide the rows by their sums only if you know why they differ",
-        )
+        rule, remedy = "must sum to 1", "mend the table; divide the rows by their sums only if you know why they differ"
+        raise InputError(_row_name(int(wrong[0]), A), rule, f"{sums[wrong[0]]:.12g} ({wrong.size} such rows)", remedy)
     return matrix
-
-
-def _rows_of(P: Any, rows: NDArray[np.int64], num_states: int, num_actions: int) -> Any:
-    """P with these rows s·A + a in the place of its own, as it came or, if it was dense, sparse."""
-    S, A = num_states, num_actions
-    if not scipy.sparse.issparse(P):
-        P = as_numbers("P", P)
-        require(P.shape == (S, A, S), "P", f"must have shape {(S, A, S)}", P.shape, "index it [s, a, s']")
-        P = scipy.sparse.csr_array(P.reshape(S * A, S))
-    require(P.shape == (S * A, S), "P", f"must have shape {(S * A, S)}", P.shape, "row s*A + a")
-    return scipy.sparse.csr_array(P.tocsr())[rows]
 
 
 def _row_name(row: int, num_actions: int) -> str:

@@ -2,7 +2,7 @@
 
 The evaluation buffer is drawn after the solver's, so it can ask the solver's buffer where the value at ρ comes from. For a
 few policies between "reward only" and "constraints only", the standard error of V̂(ρ) is √(Σ_x a_x²σ_x²/n_x) with the
-influence a_x and the spread σ_x of V at the next states of x (:mod:`saddleback.method.evaluators.influence`); it is smallest
+influence a_x and the spread σ_x of V at the next states of x (:mod:`saddleback.method.evaluators.lstd`); it is smallest
 for n_x ∝ |a_x|σ_x (Neyman). A pair whose samples agree by chance counts as if half a sample had dissented, as in the interval
 of an evaluation: a pair that is often visited and has not shown its rare event yet is where samples are wanted. A third of the samples still follow the design, for the policies nobody has thought of yet. The
 choice depends on the solver's buffer alone, so the evaluation stays honest.

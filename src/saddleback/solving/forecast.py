@@ -15,22 +15,20 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-import numpy as np
-
-from saddleback.certificates import Certificate, Guide, expect
+from saddleback.certificates import Guide, Request, expect
 from saddleback.designs.design import Design
 from saddleback.errors import InputError, require
 from saddleback.method.slater import Slater, estimate_slater
 from saddleback.problem.cmdp import CMDP
 from saddleback.runs.settings import Feasibility, Method, Settings
-from saddleback.sampling.memory import Lot, predict, predict_run
+from saddleback.sampling.memory import Lot, check, predict, predict_run
 from saddleback.simulators.generative_model import BLOCK, GenerativeModel, Stream, generator
-from saddleback.solving.pipeline import carry_out
+from saddleback.solving.find import budget_of
 from saddleback.solving.prepared import Prepared
 from saddleback.solving.solution import Solution
-from saddleback.solving.strict import guide_of
+from saddleback.solving.strict import certified, guide_of
 from saddleback.theory import Plan
 from saddleback.theory import plan as worst_case_plan
 
@@ -93,25 +91,19 @@ def forecast(
 ) -> Forecast:
     """The cost of ``epsilon`` (the user's units of the discounted reward), from a pilot of ``samples`` simulator calls."""
     largest = problem.horizon * problem.reward_span
-    require(
-        0 < epsilon <= largest,
-        "epsilon",
-        f"must lie in (0, {largest:.6g}], the range of the discounted reward",
-        epsilon,
-        "give the accuracy wanted",
-    )
-    require(1e-100 <= delta < 1, "delta", "must lie in [1e-100, 1)", delta, "0.05 means 95 % confidence")
-    require(
-        feasibility in ("relaxed", "strict"), "feasibility", "must be relaxed or strict", repr(feasibility), "pick one"
-    )
-    require(seed >= 0, "seed", "must not be negative", seed, "use 0, 1, 2 …")
+    rule = f"must lie in (0, {largest:.6g}], the range of the discounted reward"
+    require(0 < epsilon <= largest, "epsilon", rule, epsilon, "give the accuracy wanted")
+    Settings(delta=delta, feasibility=feasibility, seed=seed)  # which are checked there
     before = simulator.num_queries
     seconds = _seconds_per_call(problem, simulator, seed)
-    pilot = _pilot_size(problem) if samples is None else samples
+    pilot = max(_PILOT, _PILOT_PER_PAIR * problem.num_unknowns) if samples is None else samples
     require(pilot >= 2, "samples", "must be at least 2", pilot, "use 20000")
     try:
         asked = Settings(pilot, delta=delta, seed=seed, method=Method(certificate=pilot - pilot // 2))
-        tried = carry_out(problem, simulator, asked)
+        calls, proof = asked.split()
+        check(predict_run(problem, calls, certificate=proof, num_signals=simulator.num_signals), pilot)
+        tried = budget_of(problem, simulator, asked, calls)
+        tried = certified(tried, simulator, Request(proof, seed, delta))
     except InputError as fault:
         if fault.name != "samples":
             raise
@@ -122,24 +114,17 @@ def forecast(
         return Forecast(tried, epsilon, delta, feasibility, spent, None, seconds, why_no_worst=why, why_no_likely=why)
     slater = estimate_slater(parts.problem, parts.oracle, lambda p: parts.interval(p, 1 - delta), parts.optimum)
     worst, why_no_worst = _worst_case(parts.problem, parts.design, slater, epsilon, delta, feasibility, seconds)
-    proved = _proved_error(tried)
+    proved = tried.proved_error if math.isfinite(tried.proved_error) else None
     likely, why_no_likely = _likely(guide_of(tried), epsilon, delta, feasibility, proved, pilot - pilot // 2)
-    return Forecast(
-        tried,
-        epsilon,
-        delta,
-        feasibility,
-        spent,
-        proved,
-        seconds,
-        parts.design.size,
-        slater,
-        worst,
-        likely,
-        why_no_worst,
-        why_no_likely,
-        None if likely is None else _likely_bytes(problem, simulator, likely),
-        None if worst is None else _worst_bytes(parts.problem, simulator, worst),
+    found = Forecast(
+        tried, epsilon, delta, feasibility, spent, proved, seconds, parts.design.size, slater, worst, likely
+    )
+    return replace(
+        found,
+        why_no_worst=why_no_worst,
+        why_no_likely=why_no_likely,
+        likely_bytes=None if likely is None else _likely_bytes(problem, simulator, likely),
+        worst_bytes=None if worst is None else _worst_bytes(parts.problem, simulator, worst),
     )
 
 
@@ -156,11 +141,6 @@ def _worst_bytes(problem: CMDP, simulator: GenerativeModel, worst: Plan) -> int:
     for T, M in (worst.solver, worst.evaluation):
         lots.append(Lot(c * T * M, T, c * math.ceil(T * M / BLOCK), T * M > BLOCK))
     return predict(problem, c, *lots, num_signals=simulator.num_signals).peak
-
-
-def _pilot_size(problem: CMDP) -> int:
-    pairs = (problem.num_states or 1) * problem.num_actions if problem.features is None else 2 * problem.features.dim
-    return max(_PILOT, _PILOT_PER_PAIR * pairs)
 
 
 def _seconds_per_call(problem: CMDP, simulator: GenerativeModel, seed: int) -> float:
@@ -237,12 +217,3 @@ def _likely(
         middle = math.sqrt(low * high)
         low, high = (low, middle) if surprise * error(middle, strict) <= epsilon else (middle, high)
     return int(_ROUNDS * 2 * high), ""
-
-
-def _proved_error(solution: Solution) -> float | None:
-    """The larger of gap and violation that the pilot's certificate leaves possible, in units of the reward."""
-    certificate = solution.certificate
-    if not isinstance(certificate, Certificate) or certificate.gap is None:
-        return None
-    missed = float(np.max(certificate.violation(solution.problem))) * solution.problem.reward_span
-    return max(certificate.gap, missed)

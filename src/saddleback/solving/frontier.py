@@ -10,6 +10,7 @@ sample.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
@@ -26,6 +27,7 @@ from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy
 from saddleback.problem.rounding import on_grid
 from saddleback.problem.spaces import Array
+from saddleback.simulators.function import as_simulator
 from saddleback.simulators.generative_model import GenerativeModel
 from saddleback.solving.prepared import Prepared
 from saddleback.solving.solution import Solution
@@ -86,9 +88,8 @@ class Frontier:
         """The vertices (constraint value, reward) of F̂ known so far, in the user's units, for a single constraint."""
         columns = self._columns()
         hull = _upper_hull(on_grid(columns[:, [1 + self.constraint, 0]]))
-        top = max(
-            range(len(hull)), key=lambda k: (columns[hull[k], 0], k)
-        )  # F̂ never rises: it starts at the best reward
+        # F̂ never rises: it starts at the best reward.
+        top = max(range(len(hull)), key=lambda k: (columns[hull[k], 0], k))
         values = self.problem.values_of(columns[hull[top:]])
         return [(float(v[1 + self.constraint]), float(v[0])) for v in values]
 
@@ -143,9 +144,8 @@ class Frontier:
                 return float(columns[:, 1 + i].max())
             master = solve_master(columns[:, [1 + i] + [1 + j for j in others]], self.problem.thresholds[others])
             if master is None:
-                raise InputError(
-                    "constraints", "must leave room for the one that moves", "none", "relax the other thresholds"
-                )
+                rule = "must leave room for the one that moves"
+                raise InputError("constraints", rule, "none", "relax the other thresholds")
             sigma = np.zeros(1 + m)
             sigma[1 + i] = 1.0
             sigma[[1 + j for j in others]] = master.multipliers
@@ -158,13 +158,8 @@ class Frontier:
         master = solve_master(self._columns(), target)
         if master is None:
             threshold = self._user(float(target[self.constraint]))
-            best = self._user(self.ends()[1])
-            raise InputError(
-                "threshold",
-                f"must be one that some mixture meets (the last is about {best:.6g})",
-                f"{threshold:.6g}",
-                "ask within the frontier's range",
-            )
+            rule = f"must be one that some mixture meets (the last is about {self._user(self.ends()[1]):.6g})"
+            raise InputError("threshold", rule, f"{threshold:.6g}", "ask within the frontier's range")
         return master
 
     def _open_prices(self, masters: list[Master], targets: Array) -> list[Array]:
@@ -205,9 +200,12 @@ class Frontier:
         least, most = (float(low * scale + base) if np.isfinite(low) else None), float(high * scale + base)
         return (most, least) if self.problem.minimise else (least, most)
 
-    def certified(self, simulator: GenerativeModel, *, samples: int, seed: int, delta: float = 0.05) -> Frontier:
+    def certified(
+        self, simulator: GenerativeModel | Callable[..., Any], *, samples: int, seed: int, delta: float = 0.05
+    ) -> Frontier:
         """The frontier with a confidence band, from ``samples`` fresh simulator calls; it also holds for later thresholds.
 
+        ``simulator`` is what ``solve`` takes: a GenerativeModel or a plain function.
         The band is made of at most twelve policies and twelve prices, those of points spread evenly over the frontier.
         """
         chosen = [self.points[i] for i in np.unique(np.linspace(0, len(self.points) - 1, 12).round().astype(int))]
@@ -216,13 +214,11 @@ class Frontier:
         for point in chosen:
             sigma = simplex_point(upper_bound(columns, priced, self._target(point.threshold), 0.0)[0].tolist())
             sigmas[sigma.tobytes()] = sigma
-        parts = self.parts
-        earlier = [
-            b for b in (parts.solver_buffer, parts.evaluation_buffer) if b is not None and b.design is parts.design
-        ]
-        guide = Guide(self.problem, parts.design, earlier, None, None)
-        request = Request(samples, seed, delta)
-        band = frontier_band(guide, list(policies.values())[:16], list(sigmas.values()), simulator, request)
+        design, buffers = self.parts.design, (self.parts.solver_buffer, self.parts.evaluation_buffer)
+        earlier = [b for b in buffers if b is not None and b.design is design]
+        guide = Guide(self.problem, design, earlier, None, None)
+        request, model = Request(samples, seed, delta), as_simulator(self.problem, simulator)
+        band = frontier_band(guide, list(policies.values())[:16], list(sigmas.values()), model, request)
         curve = replace(self, band=band)
         curve.points = curve.at_all([point.threshold for point in self.points])
         return curve

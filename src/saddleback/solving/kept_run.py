@@ -4,24 +4,38 @@
 
 What is kept is a function of the request and the samples, so a run that is taken up ends with the same bytes. Code is never
 loaded because a folder says so: a problem made in Python, or named by a problem file, is given again by whoever resumes.
+
+**Drawings.** A finished run leaves behind what its report is drawn from: the frontier of every constraint, the dual's path, the
+design. No simulator call is made for it: the frontier comes from the samples and the policies that the solve has left in
+memory. For one constraint the stored columns *are* the frontier (its upper hull), so that the page can answer at any threshold;
+for several the page moves between the stored points.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from saddleback._version import __version__
-from saddleback.errors import InputError
+from saddleback.errors import InputError, NumericalError
 from saddleback.files.json_file import sha256_of
 from saddleback.problem.cmdp import CMDP
+from saddleback.runs.drawings_file import (
+    MOST_COLUMNS,
+    CurveRecord,
+    DesignRecord,
+    Drawings,
+    DualRecord,
+    FrontierRecord,
+    PointRecord,
+)
 from saddleback.runs.events import Callback, JSONLines
-from saddleback.runs.run_folder import MANIFEST, Origin, Run, check_place, load_run, save_run
-from saddleback.runs.settings import Settings
-from saddleback.runs.targets import load_target, named_again
+from saddleback.runs.run_folder import MANIFEST, Origin, load_run, save_run
 from saddleback.runs.work_folder import (
     REQUEST,
     TRACE,
@@ -33,18 +47,19 @@ from saddleback.runs.work_folder import (
     work_folder,
 )
 from saddleback.sampling.executors import open_executor
-from saddleback.sampling.executors.replayed import Replayed
-from saddleback.sampling.store.sample_store import SampleStore
+from saddleback.sampling.executors.watched import Replayed
 from saddleback.simulators.generative_model import GenerativeModel
-from saddleback.solving.drawings import drawings_of
-from saddleback.solving.pipeline import carry_out
+from saddleback.solving.frontier import Frontier, FrontierPoint, frontier
+from saddleback.solving.prepared import Prepared
 from saddleback.solving.solution import Solution
-
-PYTHON = "python:"
-"""How a run names a problem that was made in Python."""
 
 Show = Callable[..., None]
 """Called with (what, done, total) and, while samples are drawn, the number of failures."""
+
+_POINTS_OF_ONE, _POINTS_OF_SEVERAL = 81, 21  # several constraints take a linear program a point
+_MOST_CURVES = 4
+_MOST_PAIRS = 50_000  # of a table: beyond, a curve costs more than it is worth at the end of every solve
+_MOST_ROUNDS = 4
 
 
 @dataclass(frozen=True)
@@ -57,51 +72,39 @@ class Place:
     force: bool = False
 
 
-@dataclass(frozen=True)
-class Workers:
-    """Who draws the samples: so many processes, an executor by name, and the seconds that one block may take."""
+class Drawing(NamedTuple):
+    """How samples are drawn: by so many processes, an executor by name, and the seconds that one block may take."""
 
-    number: int | None = 1
+    workers: int | None = 1
     executor: str | None = None
     timeout: float | None = None
 
 
-def solve_kept(
+@contextmanager
+def keeping(
+    place: Place | None,
+    record: Mapping[str, Any],
     problem: CMDP,
     simulator: GenerativeModel,
-    record: Mapping[str, Any],
-    place: Place | None,
-    workers: Workers,
-    *,
+    drawing: Drawing,
     show: Show | None = None,
-    callbacks: Sequence[Callback] = (),
-    store: SampleStore | None = None,
-    certificate_seed: int | None = None,
-) -> tuple[Solution, Replayed]:
-    """Solve as ``record`` says (:meth:`Settings.record`), keeping the samples in the work folder of ``place``.
+) -> Iterator[tuple[Replayed, Sequence[Callback]]]:
+    """The executor that keeps what it draws in the work folder of ``place``, and who writes down what happens.
 
-    Also what was found when samples were drawn again. A request that turns out to be impossible leaves nothing behind.
+    ``record`` is what was asked (:meth:`saddleback.runs.settings.Settings.record`). A request that turns out to be impossible
+    leaves nothing behind.
     """
-    settings, samples, listeners = Settings.of_record(record), None, list(callbacks)
+    samples, listeners = None, list[Callback]()
     if place is not None:
         samples = begin_work(place.path, "solve", place.target, list(place.origin.settings), record)
         listeners.append(JSONLines(work_folder(place.path) / TRACE))
     try:
-        with open_executor(
-            workers.number,
-            workers.executor,
-            workers.timeout,
-            problem=problem,
-            simulator=simulator,
-            folder=samples,
-            progress=show,
-        ) as executor:
-            found = carry_out(problem, simulator, settings, store, executor, show, listeners, certificate_seed)
+        with open_executor(*drawing, problem=problem, simulator=simulator, folder=samples, progress=show) as executor:
+            yield executor, listeners
     except InputError:
         if place is not None:
             abandon_work(place.path)
         raise
-    return found, executor
 
 
 def put_away(place: Place, found: Solution, record: Mapping[str, Any], seed: int) -> None:
@@ -110,67 +113,6 @@ def put_away(place: Place, found: Solution, record: Mapping[str, Any], seed: int
     drawings = drawings_of(found)
     save_run(place.path, found, place.origin, request, seed, force=place.force, drawings=drawings, trace=trace)
     finish_work(place.path)
-
-
-def solve_into(
-    out: str | os.PathLike[str],
-    problem: CMDP,
-    simulator: GenerativeModel,
-    settings: Settings,
-    workers: int | None = 1,
-    executor: str | None = None,
-    *,
-    progress: Show | None = None,
-    callbacks: Sequence[Callback] = (),
-    force: bool = False,
-) -> Solution:
-    """Solve a problem made in Python and keep the run at ``out``."""
-    name = f"{PYTHON}{problem.name}"
-    place = Place(check_place(out, problem, force=force), name, Origin(name), force)
-    record, show = settings.record(), None if progress is None else _three(progress)
-    drawn_by = Workers(workers, executor)
-    found, _ = solve_kept(problem, simulator, record, place, drawn_by, show=show, callbacks=callbacks)
-    put_away(place, found, record, settings.seed)
-    return found
-
-
-def resume(
-    run: str | os.PathLike[str],
-    problem: CMDP | None = None,
-    simulator: GenerativeModel | None = None,
-    *,
-    workers: int | None = 1,
-    executor: str | None = None,
-    progress: Show | None = None,
-    callbacks: Sequence[Callback] = (),
-) -> Solution | Run:
-    """Take up a solve that was killed or interrupted, to the very same result; a finished run is read.
-
-    run                  the folder that was given to ``out``
-    problem, simulator   as they were given to ``solve``, for a run that was made in Python
-    workers, executor, progress, callbacks   as for :func:`saddleback.solve`
-    """
-    place = Path(os.path.abspath(run))
-    if is_finished(place):
-        return load_run(place)
-    request = load_work(place)
-    if request.verb != "solve":
-        raise InputError("run", "must hold a solve", request.verb, "go on with `saddleback resume`")
-    target = request.target
-    if target.startswith(PYTHON):
-        if problem is None or simulator is None:
-            rule = "must be given: the run was made in Python"
-            raise InputError("problem, simulator", rule, None, "pass the two that were given to solve")
-    else:
-        instance = load_target(named_again(target, None), request.settings)
-        problem, simulator = instance.problem, instance.simulator
-    origin = Origin(target, tuple(request.settings))
-    kept = Place(place, target, origin, force=(place / MANIFEST).is_file())
-    show = None if progress is None else _three(progress)
-    record, drawn_by = request.options, Workers(workers, executor)
-    found, _ = solve_kept(problem, simulator, record, kept, drawn_by, show=show, callbacks=callbacks)
-    put_away(kept, found, record, record["parts"]["seed"])
-    return found
 
 
 def is_finished(place: Path) -> bool:
@@ -204,6 +146,68 @@ def _answers(place: Path) -> bool:
     return same and table and run.versions["saddleback"] == __version__
 
 
-def _three(progress: Show) -> Show:
-    """A user's progress is told (what, done, total), whoever says it."""
-    return lambda what, done, total, *_: progress(what, done, total)
+# ---- drawings ----------------------------------------------------------------------------------------------------------
+
+
+def drawings_of(solution: Solution) -> Drawings:
+    """The files for a report: those that there is something to say in."""
+    trace, parts = solution.trace, solution.prepared
+    dual = None if trace is None or not len(trace.multipliers) else DualRecord.of(trace.multipliers, trace.values)
+    if not isinstance(parts, Prepared):
+        return Drawings(dual=dual)
+    try:
+        curves = _frontier(parts, 1 - solution.settings.get("delta", 0.05))
+    except (InputError, NumericalError):  # a picture less, never a run less
+        curves = None
+    return Drawings(curves, dual, DesignRecord.of(parts.design))
+
+
+def _frontier(parts: Prepared, confidence: float) -> FrontierRecord | None:
+    problem = parts.problem
+    if parts.hints is not None or (problem.num_states or 0) * problem.num_actions > _MOST_PAIRS:
+        return None  # the samples are elsewhere, or many
+    curves = []
+    for i in range(min(problem.num_constraints, _MOST_CURVES)):
+        try:
+            curves.append(_curve(parts, i))
+        except (InputError, NumericalError):  # the other constraints leave no room: there is no curve to draw
+            continue
+    curves = [(curve, points) for curve, points in curves if len(points) >= 2]
+    known = parts.oracle.columns
+    if not curves or len(known) > MOST_COLUMNS:
+        return None
+    index = {policy.key(): i for i, (policy, _) in enumerate(known)}
+
+    def row(p: FrontierPoint) -> PointRecord:
+        members, weights = [index[member.key()] for member in p.mixture.members], p.mixture.weights.tolist()
+        return PointRecord(p.threshold, p.value, list(p.constraints), p.multiplier, p.gap, members, weights)
+
+    names = [problem.constraints[curve.constraint].name for curve, _ in curves]
+    rows = [CurveRecord(name, [*map(row, points)]) for name, (_, points) in zip(names, curves, strict=True)]
+    used = {k for curve in rows for point in curve.points for k in point.members}
+    limits: list[tuple[list[float], list[float]] | None] = []
+    for k, (policy, _) in enumerate(known):
+        within = parts.interval(policy, confidence) if k in used else None
+        limits.append(None if within is None else (within.low.tolist(), within.high.tolist()))
+    columns = [values.tolist() for _, values in known]
+    return FrontierRecord("saddleback-frontier/1", confidence, columns, limits, rows)
+
+
+def _curve(parts: Prepared, constraint: int) -> tuple[Frontier, list[FrontierPoint]]:
+    """The frontier at evenly spread thresholds and at the one that was asked for, each with the policies of all others."""
+    single = parts.problem.num_constraints == 1
+    curve = frontier(parts, constraint, _POINTS_OF_ONE if single else _POINTS_OF_SEVERAL)
+    thresholds = {point.threshold for point in curve.points}
+    asked = float(parts.problem.user_thresholds()[constraint])
+    try:
+        curve.at(asked)
+        thresholds.add(asked)
+    except InputError:  # out of reach
+        pass
+    found, points = 0, curve.points
+    for _ in range(_MOST_ROUNDS):
+        points = curve.at_all(np.array(sorted(thresholds)))
+        if len(parts.oracle.columns) == found:
+            break
+        found = len(parts.oracle.columns)
+    return curve, points

@@ -1,41 +1,106 @@
-"""What a solve rests on once its samples are there: the problem as the oracles see it, buffers, parts, and O(σ).
+"""The parts of a solve: chosen before its samples are drawn, and wired to them once they are there.
 
-Everything after sampling is a pure function of this; asked under another problem it costs no simulator call.
+*Literal* follows the paper: LS-MDVI and LS-PE from zero, Frank-Wolfe, the same N for every pair. The *default* refines the
+design, samples in proportion to its weights, solves by plug-in value iteration and evaluates by LSTD. Whoever wants an
+a-priori guarantee asks for a grid of rewards, and gets MDVI, which has one.
+
+Everything after sampling is a pure function of :class:`Prepared`; asked under another problem it costs no simulator call.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from saddleback.designs.design import Design
-from saddleback.errors import InputError, require
+from saddleback.designs.design import Design, Designer
+from saddleback.errors import InputError, Remark, require
+from saddleback.features import OneHot
 from saddleback.method.framework import Oracle
-from saddleback.method.oracles import Evaluator, InteractiveSolver, Interval, Solver
+from saddleback.method.oracles import (
+    Evaluator,
+    InteractiveEvaluator,
+    InteractiveSolver,
+    Interval,
+    Remarking,
+    Solver,
+    met_needs,
+)
 from saddleback.method.solvers.plug_in import fixed_point
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import GreedyPolicy, Policy, as_table
-from saddleback.problem.remarks import Remark
 from saddleback.problem.spaces import Array
+from saddleback.runs.settings import Method, Part
 from saddleback.sampling.buffer import Buffer
 
-_TABLE_STATES = (
-    200_000  # finite problems up to this size keep policies as action tables, so that equal ones are merged,
-)
-_TABLE_PAIRS = 1 << 27  # unless their actions cannot be listed
+# Finite problems up to this size keep policies as action tables, so that equal ones are merged.
+_TABLE_STATES, _TABLE_PAIRS = 200_000, 1 << 27
+
+USUAL_PARTS = {  # (mode, tabular): solver, evaluator, design, allocation
+    ("literal", True): ("tabular-mdvi", "tabular-pe", "full", "equal"),
+    ("literal", False): ("ls-mdvi", "ls-pe", "frank-wolfe", "equal"),
+    ("default", True): ("plug-in", "lstd", "full", "equal"),
+    ("default", False): ("plug-in", "lstd", "exchange", "design"),
+    ("guaranteed", True): ("tabular-mdvi", "lstd", "full", "equal"),
+    ("guaranteed", False): ("ls-mdvi", "lstd", "exchange", "design"),
+}
+
+
+class Chosen(NamedTuple):
+    """The problem as its oracles see it, the names of the parts, and the parts themselves."""
+
+    problem: CMDP
+    names: dict[str, str]
+    solver: Solver | InteractiveSolver
+    evaluator: Evaluator | InteractiveEvaluator
+    designer: Designer
+
+    def remarks(self) -> list[Remark]:
+        """What the solver says of the problem."""
+        solver = self.solver
+        return [Remark("solver", r) for r in solver.remarks(self.problem)] if isinstance(solver, Remarking) else []
+
+
+def parts_of(problem: CMDP, method: Method) -> Chosen:
+    """The parts of ``method`` for ``problem``."""
+    kind = "guaranteed" if method.mode == "default" and method.grid is not None else method.mode
+    usual = USUAL_PARTS[kind, problem.features is None]
+    solver_name, solver = _part("solver", method.solver, usual[0])
+    if met_needs("solver", solver_name, solver, problem).every_pair and problem.features is not None:
+        problem = dataclasses.replace(problem, features=None)
+        usual = USUAL_PARTS[kind, True]
+    evaluator_name, evaluator = _part("evaluator", method.evaluator, usual[1])
+    met_needs("evaluator", evaluator_name, evaluator, problem)
+    design_name, designer = _part("design", method.design, usual[2])
+    if problem.features is None and problem.num_states is not None:
+        # One-hot features let least-squares oracles run on tables too; tabular oracles do not look at them.
+        problem = dataclasses.replace(problem, features=OneHot(problem.num_states, problem.num_actions))
+    names = {"solver": solver_name, "evaluator": evaluator_name, "design": design_name}
+    return Chosen(problem, names, solver, evaluator, designer)
+
+
+def _part(kind: str, given: Any, usual: str) -> tuple[str, Any]:
+    """(name, object) for a part given by name, with options, as an object, or not at all."""
+    given = usual if given is None else given
+    if isinstance(given, str):
+        given = Part(given)
+    return (given.name, given.make(kind)) if isinstance(given, Part) else (type(given).__name__, given)
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Everything after sampling: a pure function of (problem, buffers)."""
+    """Everything after sampling: a pure function of (problem, buffers).
+
+    ``hints`` are smaller buffers in memory that guide a certificate where the samples themselves are elsewhere.
+    """
 
     problem: CMDP
     design: Design
     solver_buffer: Buffer | None
     evaluation_buffer: Buffer
-    solver: Solver | InteractiveSolver
+    solver: Solver
     evaluator: Evaluator
     oracle: Oracle
     samples: int
@@ -44,7 +109,6 @@ class Prepared:
     resolution: int | None
     explored: int = 0
     hints: tuple[Buffer, ...] | None = None
-    """Smaller buffers in memory that guide a certificate where the samples themselves are elsewhere."""
 
     def interval(self, policy: Policy, confidence: float) -> Interval:
         """The evaluator's measured limits for one policy."""
@@ -64,27 +128,18 @@ class Prepared:
 
         States, actions, features and discount must be the same; new signals must be known functions or arrays.
         """
-        same = (problem.num_actions, problem.states, problem.gamma) == (
-            self.problem.num_actions,
-            self.problem.states,
-            self.problem.gamma,
-        )
-        require(
-            same, "problem", "must keep states, actions and discount to reuse samples", problem.name, "solve afresh"
-        )
-        ours, theirs = self.problem.required_features(), problem.features
-        require(
-            theirs is None or theirs.dim == ours.dim,
-            "features",
-            f"must be the {ours.dim} that the samples were drawn for",
-            None if theirs is None else theirs.dim,
-            "leave them out, or solve afresh",
-        )
-        if isinstance(self.solver, InteractiveSolver) or self.solver_buffer is None:
+        mine, ours, theirs = self.problem, self.problem.required_features(), problem.features
+        same = (problem.num_actions, problem.states, problem.gamma) == (mine.num_actions, mine.states, mine.gamma)
+        rule = "must keep states, actions and discount to reuse samples"
+        require(same, "problem", rule, problem.name, "solve afresh")
+        if theirs is not None:
+            rule = f"must be the {ours.dim} that the samples were drawn for"
+            require(theirs.dim == ours.dim, "features", rule, theirs.dim, "leave them out, or solve afresh")
+        if self.solver_buffer is None:
             raise InputError("reuse", "must not be asked of interactive oracles", self.names["solver"], "solve afresh")
         if np.any(problem.observed):
             raise InputError("reuse", "must not be asked for observed signals", problem.name, "give known functions")
-        problem = dataclasses.replace(problem, features=self.problem.features, candidates=self.problem.candidates)
+        problem = dataclasses.replace(problem, features=ours, candidates=mine.candidates)
         oracle = oracle_of(
             problem, self.solver, self.solver_buffer, self.evaluator, self.evaluation_buffer, self.resolution
         )

@@ -1,24 +1,106 @@
-"""What a run under way shows on stderr: live bars on a terminal, a plain line now and then in a log.
+"""What a solve tells while it runs: events for callbacks, and what is shown of them on stderr.
 
-Bars count samples, with their rate and the time left, dual iterations, with the gap that is still open, and rounds, with the
-error that is proved or expected so far.
+Events are plain dictionaries, ready for JSON, in the user's units, without times, so that the same request leaves the same
+trace.
+
+    samples       drawn: simulator calls that the solve rests on
+    dual          attempt, iteration, multipliers λ_k (None: the constraints alone), value and constraints of π_k as estimated,
+                  violation: by how much π_k misses each constraint, gap: what the dual still leaves open (None: not known)
+    round         of a solve to an accuracy: round, samples so far, error proved or expected (None: none), proved, wanted
+    certificate   confidence, value, constraints, upper_bound, gap, feasible, samples
+    finished      status, message, value, constraints, samples
+
+On a terminal there are live bars, in a log a plain line now and then. They count samples, with their rate and the time left,
+dual iterations, with the gap that is still open, and rounds, with the error that is proved or expected so far.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from rich.console import Console
+import numpy as np
 
-from saddleback.runs.events import Event
+from saddleback.certificates import Certificate
+from saddleback.method.oracles import Dual, Step
+from saddleback.problem.cmdp import CMDP
+from saddleback.runs.answer import Answer
+from saddleback.runs.events import Callback, Event, tell
 from saddleback.sampling.executors.watched import ShowProgress
 
 _LOG_SECONDS = 10.0
 _FRAME_SECONDS = 0.05
+
+Progress = Callable[[str, int, int], None]
+"""Called with (what, done, total) while a solve runs."""
+
+
+def dual_watcher(
+    callbacks: Sequence[Callback], progress: Progress | None, problem: CMDP, dual: Dual, attempt: int
+) -> Callable[[int, Step], None] | None:
+    """A watcher of Alg. 1 that makes an event of every iteration; None where nobody listens."""
+    if not callbacks and progress is None:
+        return None
+    steps: list[Step] = []
+
+    def watch(iteration: int, step: Step) -> None:
+        steps.append(step)
+        if callbacks:
+            event = {"event": "dual", "attempt": attempt, "iteration": iteration}
+            tell(callbacks, {**event, **_iterate(problem, dual, steps)})
+        if progress is not None:
+            progress("dual iterations", iteration, max(dual.num_steps, iteration))
+
+    return watch
+
+
+def _iterate(problem: CMDP, dual: Dual, steps: list[Step]) -> Event:
+    multipliers, values = np.array(steps[-1].multipliers), problem.values_of(steps[-1].values)
+    missed = [
+        max(0.0, b - v if c.sense == ">=" else v - b)
+        for c, b, v in zip(problem.constraints, problem.user_thresholds(), values[1:], strict=True)
+    ]
+    finite = bool(np.all(np.isfinite(multipliers)))
+    known = dual.gap(steps) * problem.reward_span  # infinite where the dual has no bound
+    return {
+        "multipliers": problem.multipliers_of(multipliers).tolist() if finite else None,
+        "value": float(values[0]),
+        "constraints": [float(v) for v in values[1:]],
+        "violation": [float(x) for x in missed],
+        "gap": known if math.isfinite(known) else None,
+    }
+
+
+def round_event(number: int, samples: int, error: float, proved: bool, wanted: float) -> Event:
+    """One round of a solve to an accuracy."""
+    shown = error if math.isfinite(error) else None
+    return {"event": "round", "round": number, "samples": samples, "error": shown, "proved": proved, "wanted": wanted}
+
+
+def certificate_event(certificate: Certificate) -> Event:
+    """What is proved, in short."""
+    whole = certificate.to_json()
+    names = "confidence", "value", "constraints", "upper_bound", "gap", "feasible", "samples"
+    return {"event": "certificate", **{name: whole.get(name) for name in names}}
+
+
+def finished_event(solution: Answer) -> Event:
+    """The answer, in short."""
+    return {
+        "event": "finished",
+        "status": solution.status.value,
+        "message": solution.message,
+        "value": solution.value,
+        "constraints": [c.value for c in solution.constraints],
+        "samples": solution.samples,
+    }
+
+
+# ---- what is shown -------------------------------------------------------------------------------------------------------
 
 
 class Display(ShowProgress, Protocol):
@@ -35,18 +117,13 @@ def display() -> Iterator[Display]:
     if not sys.stderr.isatty():
         yield LogLines()
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
 
-    rate, note = TextColumn("{task.fields[rate]}"), TextColumn("{task.fields[note]}")
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=16),
-        MofNCompleteColumn(),
-        rate,
-        TimeRemainingColumn(),
-        note,
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    what, rate, note = (TextColumn(f"{{task.{name}}}") for name in ("description", "fields[rate]", "fields[note]"))
+    columns = (what, BarColumn(bar_width=16), MofNCompleteColumn(), rate, TimeRemainingColumn(), note)
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bar:
         yield _Bars(bar)
 
 
@@ -54,10 +131,8 @@ class _Bars:
     """One bar for each thing that is counted."""
 
     def __init__(self, bar: Any):
-        self._bar, self._tasks = bar, dict[str, Any]()
-        self._paces: dict[str, _Pace] = {}
-        self._notes: dict[str, str] = {}
-        self._shown = 0.0
+        self._bar, self._tasks, self._shown = bar, dict[str, Any](), 0.0
+        self._paces, self._notes = dict[str, _Pace](), dict[str, str]()
 
     def __call__(self, what: str, done: int, total: int, failures: int = 0) -> None:
         many = _subject(what) != "dual"
@@ -89,8 +164,7 @@ class LogLines:
 
     def __init__(self, seconds: float = _LOG_SECONDS):
         self._seconds, self._last = seconds, time.monotonic()
-        self._paces: dict[str, _Pace] = {}
-        self._notes: dict[str, str] = {}
+        self._paces, self._notes = dict[str, _Pace](), dict[str, str]()
 
     def notice(self, event: Event) -> None:
         """For the next line of the same subject."""

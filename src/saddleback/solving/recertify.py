@@ -16,12 +16,12 @@ import numpy as np
 from saddleback.certificates import Certificate, Guide, Request, certify_guided
 from saddleback.designs import BY_NAME as DESIGNS
 from saddleback.errors import InputError, require
-from saddleback.method.oracles import simplex_point
-from saddleback.method.solvers import TABULAR
+from saddleback.method.oracles import needs_of, simplex_point
+from saddleback.method.solvers import BY_NAME as SOLVERS
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Array
 from saddleback.runs.run_folder import Run
-from saddleback.runs.settings import Method
+from saddleback.runs.settings import Method, Settings
 from saddleback.simulators.generative_model import GenerativeModel, derived_seed
 from saddleback.solving.prepare import prepare
 
@@ -55,22 +55,20 @@ def recertify(
         samples = math.ceil(((stored and stored.samples) or _USUAL_SAMPLES) / (1 - _PILOT))
     delta = delta if delta is not None else 1 - (0.95 if stored is None else stored.confidence)
     seed = seed if seed is not None else derived_seed(run.seed, _ROUND)
-    require(seed >= 0, "seed", "must not be negative", seed, "use 0, 1, 2 …")
-    require(1e-100 <= delta < 1, "delta", "must lie in [1e-100, 1)", delta, "0.05 means 95 % confidence")
+    Settings(delta=delta, seed=seed)  # which are checked there
     require(samples >= 4, "samples", "must be at least 4", samples, "a quarter is for the pilot")
-    require(
-        seed != run.seed and (stored is None or seed != stored.seed),
-        "seed",
+    rule, remedy = (
         f"must not be one that the run used ({run.seed})",
-        seed,
-        "take any other: a proof repeated on the same samples proves nothing new",
+        "take any other: a proof repeated on the same samples",
     )
+    require(seed not in (run.seed, stored and stored.seed), "seed", rule, seed, f"{remedy} proves nothing new")
     sigma = prices_of(run, problem)
     if run.mixture is None and sigma is None:
         remedy = "use --recheck" if run.certificate is not None else "solve it with more samples"
         raise InputError("RUN", "must hold a policy, or prices that refute all of them", "neither", remedy)
     settings = run.solution.settings
-    if settings.get("solver") in TABULAR:  # it solved a table, whatever features there are
+    solver = settings.get("solver", "")
+    if solver in SOLVERS and needs_of(SOLVERS[solver](), problem).every_pair:  # it solved a table, features or not
         problem = dataclasses.replace(problem, features=None)
     name = settings.get("design")
     before = simulator.num_queries

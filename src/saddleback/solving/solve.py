@@ -1,32 +1,44 @@
 """One call: ``solve(problem, simulator, samples=… | epsilon=…, feasibility=…) -> Solution``.
 
-    settings → samples → policy → certificate (:mod:`.pipeline`), in memory or kept in a folder (:mod:`.kept_run`)
+    settings → samples, drawn, reused or stored → policy (:mod:`.find`) → certificate (:mod:`.strict`)
 
 samples   a solve from that many simulator calls, half of them for the certificate
 epsilon   buffers grow until the certificate shows what was asked (:mod:`.to_accuracy`)
+
+In memory, or kept in a folder (:mod:`.kept_run`) from which :func:`resume` takes it up.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
-from saddleback.errors import InputError, nearest, require
+from saddleback.certificates import Request
+from saddleback.errors import InputError, nearest, number, require
 from saddleback.problem.cmdp import CMDP
-from saddleback.runs.events import Callback
+from saddleback.runs.events import Callback, tell
+from saddleback.runs.run_folder import MANIFEST, Origin, Run, check_place, load_run
 from saddleback.runs.settings import Feasibility, Method, Settings
+from saddleback.runs.targets import load_target, named_again
+from saddleback.runs.work_folder import load_work
 from saddleback.sampling.blocks import Executor
 from saddleback.sampling.executors import make
+from saddleback.sampling.memory import check, predict_run
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.simulators.function import as_simulator
 from saddleback.simulators.generative_model import GenerativeModel
-from saddleback.solving.budget import needed
-from saddleback.solving.find import Progress
-from saddleback.solving.kept_run import solve_into
-from saddleback.solving.pipeline import carry_out
+from saddleback.solving.find import budget_of, needed
+from saddleback.solving.kept_run import Drawing, Place, Show, is_finished, keeping, put_away
+from saddleback.solving.progress import Progress, certificate_event, finished_event
 from saddleback.solving.solution import Solution
+from saddleback.solving.strict import certified
+from saddleback.solving.to_accuracy import solve_to_accuracy
+
+PYTHON = "python:"
+"""How a run names a problem that was made in Python."""
 
 _MOVED = {name: f"method=Method({name}=...)" for name in Method.__dataclass_fields__} | {
     "certificate": "method=Method(certificate=...): samples now counts the certificate's calls too, and half of them prove "
@@ -86,15 +98,13 @@ def solve(
     must          "solved" or "proved": raise :class:`saddleback.UnmetError` where the answer is less
     """
     _refuse_moved(moved)
-    require(
-        isinstance(problem, CMDP),
-        "problem",
-        "must be a CMDP",
-        type(problem).__name__,
-        "make one with saddleback.CMDP(...)",
-    )
+    rule, found = "must be a CMDP", type(problem).__name__
+    require(isinstance(problem, CMDP), "problem", rule, found, "make one with saddleback.CMDP(...)")
     require(delta is None or confidence is None, "confidence", "must not be given with delta", confidence, "give one")
-    share = 0.05 if delta is None and confidence is None else delta if confidence is None else _delta_of(confidence)
+    share = 0.05 if delta is None else delta
+    if confidence is not None:
+        remedy = "0.95 means that all holds with 95 % probability"
+        share = 1.0 - number("confidence", confidence, 0, 1, open_low=True, open_high=True, remedy=remedy)
     settings = Settings(samples, epsilon, max_samples, feasibility, share, seed, method or Method())  # type: ignore[arg-type]
     callbacks = _listeners(callbacks)
     model = None if simulator is None else as_simulator(problem, simulator)
@@ -103,21 +113,99 @@ def solve(
         if executor is not None and not isinstance(executor, str):
             rule, remedy = "must be given by name where the run is kept", "use workers=, or one of serial, joblib, ray"
             raise InputError("executor", rule, executor, remedy)
-        found = solve_into(
-            out, problem, needed(model), settings, workers, executor, progress=progress, callbacks=callbacks
-        )
+        name = f"{PYTHON}{problem.name}"
+        place = Place(check_place(out, problem), name, Origin(name))
+        drawing = Drawing(workers, executor)
+        answer = _solve_at(place, problem, needed(model), settings.record(), drawing, progress, callbacks)
     elif isinstance(executor, str) or (executor is None and workers != 1):
-        with closing(make(executor, workers)) as drawing:
-            found = carry_out(problem, model, settings, reuse, drawing, progress, callbacks)
+        with closing(make(executor, workers)) as crew:
+            answer = carry_out(problem, model, settings, reuse, crew, progress, callbacks)
     else:
-        found = carry_out(problem, model, settings, reuse, executor, progress, callbacks)
-    return found if must is None else found.require(must)
+        answer = carry_out(problem, model, settings, reuse, executor, progress, callbacks)
+    return answer if must is None else answer.require(must)
 
 
-def _delta_of(confidence: Any) -> float:
-    good = isinstance(confidence, (int, float)) and 0 < confidence < 1
-    require(good, "confidence", "must lie in (0, 1)", confidence, "0.95 means that all holds with 95 % probability")
-    return 1.0 - float(confidence)
+def carry_out(
+    problem: CMDP,
+    simulator: GenerativeModel | None,
+    settings: Settings,
+    reuse: Solution | SampleStore | None = None,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+    callbacks: Sequence[Callback] = (),
+    certificate_seed: int | None = None,
+) -> Solution:
+    """The solution that the settings ask for; ``certificate_seed`` is the settings' own unless given."""
+    if settings.epsilon is not None:
+        require(reuse is None, "reuse", "must not be given with epsilon", reuse, "leave one of the two out")
+        found = solve_to_accuracy(problem, needed(simulator), settings, executor, progress, callbacks)
+        tell(callbacks, finished_event(found))
+        return found
+    calls, proof = settings.split(stored=reuse is not None)
+    if reuse is not None and simulator is None and settings.method.certificate is None:
+        proof = 0  # nothing can be drawn, and nobody asked for it
+    if proof and simulator is not None and reuse is None:
+        check(predict_run(problem, calls, certificate=proof, num_signals=simulator.num_signals), calls + proof)
+    found = budget_of(problem, simulator, settings, calls, executor, progress, callbacks, reuse=reuse)
+    if proof:
+        seed = settings.seed if certificate_seed is None else certificate_seed
+        found = certified(found, needed(simulator), Request(proof, seed, settings.delta, executor=executor))
+        if found.certificate is not None:
+            tell(callbacks, certificate_event(found.certificate))
+    tell(callbacks, finished_event(found))
+    return found
+
+
+def resume(
+    run: str | os.PathLike[str],
+    problem: CMDP | None = None,
+    simulator: GenerativeModel | Callable[..., Any] | None = None,
+    *,
+    workers: int | None = 1,
+    executor: str | None = None,
+    progress: Show | None = None,
+    callbacks: Sequence[Callback] = (),
+) -> Solution | Run:
+    """Take up a solve that was killed or interrupted, to the very same result; a finished run is read.
+
+    run                  the folder that was given to ``out``
+    problem, simulator   as they were given to ``solve``, for a run that was made in Python
+    workers, executor, progress, callbacks   as for :func:`saddleback.solve`
+    """
+    place = Path(os.path.abspath(run))
+    if is_finished(place):
+        return load_run(place)
+    request = load_work(place)
+    if request.verb != "solve":
+        raise InputError("run", "must hold a solve", request.verb, "go on with `saddleback resume`")
+    target = request.target
+    if not target.startswith(PYTHON):
+        instance = load_target(named_again(target, None), request.settings)
+        problem, simulator = instance.problem, instance.simulator
+    elif problem is None or simulator is None:
+        rule = "must be given: the run was made in Python"
+        raise InputError("problem, simulator", rule, None, "pass the two that were given to solve")
+    kept = Place(place, target, Origin(target, tuple(request.settings)), force=(place / MANIFEST).is_file())
+    model, drawing = as_simulator(problem, simulator), Drawing(workers, executor)
+    return _solve_at(kept, problem, model, request.options, drawing, progress, callbacks)
+
+
+def _solve_at(
+    place: Place,
+    problem: CMDP,
+    simulator: GenerativeModel,
+    record: Mapping[str, Any],
+    drawing: Drawing,
+    progress: Show | None,
+    callbacks: Sequence[Callback],
+) -> Solution:
+    """Solve and keep the run; a user's progress is told (what, done, total), whoever says it."""
+    show = None if progress is None else lambda what, done, total, *_: progress(what, done, total)
+    settings = Settings.of_record(record)
+    with keeping(place, record, problem, simulator, drawing, show) as (executor, listeners):
+        found = carry_out(problem, simulator, settings, None, executor, show, [*callbacks, *listeners])
+    put_away(place, found, record, record["parts"]["seed"])
+    return found
 
 
 def _refuse_moved(moved: dict[str, Any]) -> None:

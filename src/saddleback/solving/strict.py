@@ -11,30 +11,31 @@ in any case, with the target that the pilot asks for, be it higher or lower.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from saddleback.certificates import Certificate, Guide, Request, certify_guided, expect
-from saddleback.certificates.plan import plan_bound
-from saddleback.errors import InputError, require
+from saddleback.certificates.prove import plan_bound
+from saddleback.errors import InputError, Remark, require
 from saddleback.method.evaluators.rollouts import Measured
 from saddleback.method.framework import Outcome
 from saddleback.method.master_lp import solve_master, upper_bound
 from saddleback.method.oracles import simplex_point
 from saddleback.problem.policies import MixturePolicy
-from saddleback.problem.remarks import Remark
 from saddleback.problem.spaces import Array
 from saddleback.runs.answer import constraint_reports, member_reports
 from saddleback.runs.settings import Settings
 from saddleback.runs.verdict import Proof, Reason, Status, Verdict
 from saddleback.sampling.blocks import Executor
+from saddleback.simulators.function import as_simulator
 from saddleback.simulators.generative_model import GenerativeModel, derived_seed
 from saddleback.solving.find import find_policy, mixture_interval
+from saddleback.solving.prepare import grid_points
 from saddleback.solving.prepared import Prepared
-from saddleback.solving.solution import Solution
-from saddleback.solving.verdict import refutation, rests_on
+from saddleback.solving.solution import Solution, refutation, rests_on
 
 _SHARES, _PILOT_SHARES = (0.75, 0.75, 1.0), (0.25, 0.75, 1.0)  # of the samples that are left, for each attempt
 _ATTEMPTS = len(_SHARES)
@@ -47,7 +48,7 @@ _ROOM = 1.5
 
 def issue_certificate(
     solution: Solution,
-    simulator: GenerativeModel,
+    simulator: GenerativeModel | Callable[..., Any],
     *,
     samples: int,
     seed: int,
@@ -58,18 +59,19 @@ def issue_certificate(
 ) -> Certificate:
     """Prove from ``samples`` fresh simulator calls how good the solution's mixture is; it is not changed.
 
+    ``simulator`` is what ``solve`` takes: a GenerativeModel or a plain function.
     ``seed`` may be the solve's own, since certificates have streams of their own, but not one that a certificate from the
     same samples was made with: the question may have been chosen in the light of its answer. ``allowance`` is the violation
     that still counts as feasible, in utilities.
     """
-    require(
-        seed not in solution.certificate_seeds,
-        "seed",
-        "must not have been used for a certificate of these samples before",
-        seed,
-        "use another",
-    )
-    guide, request = guide_of(solution), Request(samples, seed, delta, allowance, interval, executor=executor)
+    request = Request(samples, seed, delta, allowance, interval, executor=executor)
+    return _issue(solution, as_simulator(solution.problem, simulator), request)
+
+
+def _issue(solution: Solution, simulator: GenerativeModel, request: Request) -> Certificate:
+    rule = "must not have been used for a certificate of these samples before"
+    require(request.seed not in solution.certificate_seeds, "seed", rule, request.seed, "use another")
+    guide = guide_of(solution)
     if not _says_nothing(guide, request):
         return certify_guided(guide, simulator, request)
     certificate = certify_guided(dataclasses.replace(guide, sigma=None), simulator, request)
@@ -89,48 +91,34 @@ def _says_nothing(guide: Guide, request: Request) -> bool:
     return excess >= _USELESS * H or plan.estimate + excess >= H
 
 
-def certified(
-    solution: Solution,
-    simulator: GenerativeModel,
-    *,
-    samples: int,
-    seed: int,
-    delta: float,
-    allowance: float = 0.0,
-    executor: Executor | None = None,
-) -> Solution:
+def certified(solution: Solution, simulator: GenerativeModel, request: Request) -> Solution:
     """The solution with its certificate; in strict mode with a target that lets feasibility be shown."""
     if solution.prepared is None:
-        return _without_samples(solution, seed, delta)
-    if seed in solution.certificate_seeds:
-        seed = derived_seed(seed, _AGAIN + len(solution.certificate_seeds))
-    strict = _is_strict(solution) and solution.mixture is not None
-    if not strict or not _retargets(solution):
-        certificate = issue_certificate(
-            solution, simulator, samples=samples, seed=seed, delta=delta, allowance=allowance, executor=executor
-        )
-        return with_certificate(solution, certificate)
-    return _strict(_with_room(solution, samples, delta), simulator, samples, seed, delta, executor)
+        return _without_samples(solution, request)
+    if request.seed in solution.certificate_seeds:
+        seed = derived_seed(request.seed, _AGAIN + len(solution.certificate_seeds))
+        request = dataclasses.replace(request, seed=seed)
+    if _is_strict(solution) and solution.mixture is not None and _retargets(solution):
+        return _strict(_with_room(solution, request), simulator, request)
+    return with_certificate(solution, _issue(solution, simulator, request))
 
 
-def _strict(
-    solution: Solution, simulator: GenerativeModel, samples: int, seed: int, delta: float, executor: Executor | None
-) -> Solution:
+def _strict(solution: Solution, simulator: GenerativeModel, request: Request) -> Solution:
     """Certify, and certify again with a target that follows from what was measured, until the constraints are proved."""
-    pilot = solution.problem.num_states is None
-    solution = _over_all_columns(solution)
+    samples, seed, delta = request.samples, request.seed, request.delta
+    pilot, solution = solution.problem.num_states is None, _over_all_columns(solution)
+    shares = _PILOT_SHARES if pilot else _SHARES
     spent, seeds, proofs = 0, solution.certificate_seeds, list[tuple[Solution, Certificate]]()
-    for attempt, part in enumerate(_PILOT_SHARES if pilot else _SHARES, start=1):
+    for attempt, part in enumerate(shares, start=1):
         share = int((samples - spent) * part)
         round_seed = seed if attempt == 1 else derived_seed(seed, attempt)
-        certificate = issue_certificate(
-            solution, simulator, samples=share, seed=round_seed, delta=delta / 2**attempt, executor=executor
-        )
+        part_of = dataclasses.replace(request, samples=share, seed=round_seed, delta=delta / 2**attempt)
+        certificate = _issue(solution, simulator, part_of)
         spent += certificate.samples
         seeds += (round_seed,)
         proofs.append((solution, certificate))
         proved = certificate.feasible == "certified"
-        left = (samples - spent) * (_PILOT_SHARES if pilot else _SHARES)[min(attempt, _ATTEMPTS - 1)]
+        left = (samples - spent) * shares[min(attempt, _ATTEMPTS - 1)]
         if attempt == _ATTEMPTS or not certificate.constraints or left < 1 or (proved and not (pilot and attempt == 1)):
             break
         again = retargeted(solution, _measured_target(solution, certificate, share / left, proved))
@@ -139,7 +127,8 @@ def _strict(
         solution = _over_all_columns(again)
     # All attempts hold together, so the best of those that prove the constraints may be picked.
     proved_ones = [x for x in proofs if x[1].feasible == "certified"]
-    solution, certificate = max(proved_ones, key=lambda x: _worst_value(x[1]), default=proofs[-1])
+    worst = [-math.inf if c.value is None else c.value[0] for _, c in proved_ones]
+    solution, certificate = proved_ones[int(np.argmax(worst))] if worst else proofs[-1]
     certificate = dataclasses.replace(certificate, samples=spent, confidence=1 - delta)
     return dataclasses.replace(with_certificate(solution, certificate), certificate_seeds=seeds)
 
@@ -155,9 +144,7 @@ def _over_all_columns(solution: Solution) -> Solution:
         return solution
     problem, oracle = parts.problem, parts.oracle
     if isinstance(parts.evaluator, Measured) and parts.resolution is not None:
-        points = itertools.product(range(parts.resolution + 1), repeat=problem.num_constraints)
-        prices = np.array([x for x in points if sum(x) <= parts.resolution]) / parts.resolution
-        oracle.prefetch(np.column_stack([1.0 - prices.sum(axis=1), prices]))
+        oracle.prefetch(grid_points(problem, parts.resolution))
     values = np.array([v for _, v in oracle.columns])
     master = solve_master(values, _target(solution) - 1e-9 * problem.horizon)
     if master is None:
@@ -182,18 +169,13 @@ def _measured_target(solution: Solution, certificate: Certificate, fewer: float,
     and by what the half-width h is about to change: b' + (b − limit) − h + 1.4·h·√fewer. Only ``lower`` lets b' fall.
     """
     problem = solution.problem
-    limits = (np.array(certificate.constraints) - (problem.base[1:] * problem.horizon)[:, None]) / problem.scale[
-        1:, None
-    ]
+    base, scale = (problem.base[1:] * problem.horizon)[:, None], problem.scale[1:, None]
+    limits = (np.array(certificate.constraints) - base) / scale
     low, half = limits.min(axis=1), np.ptp(limits, axis=1) / 2
     step = problem.thresholds - low + half * (_MARGIN * math.sqrt(fewer) - 1.0)
     if not lower:
         step = np.where(low < problem.thresholds, np.maximum(step, 0.0), 0.0)
     return np.asarray(_target(solution) + step)
-
-
-def _worst_value(certificate: Certificate) -> float:
-    return -math.inf if certificate.value is None else certificate.value[0]
 
 
 def with_certificate(solution: Solution, certificate: Certificate) -> Solution:
@@ -278,9 +260,9 @@ def guide_of(solution: Solution) -> Guide:
     return Guide(problem, parts.design, earlier, solution.mixture, sigma)
 
 
-def _with_room(solution: Solution, samples: int, delta: float) -> Solution:
+def _with_room(solution: Solution, request: Request) -> Solution:
     """Raise the target above b by what the rollouts are expected to need."""
-    widths = expect(guide_of(solution), samples, delta / 2).half_widths[1:]
+    widths = expect(guide_of(solution), request.samples, request.delta / 2).half_widths[1:]
     b = solution.problem.thresholds
     target = np.maximum(_target(solution), b + _ROOM * widths)
     if np.all(target <= _target(solution) + 1e-12):
@@ -290,12 +272,13 @@ def _with_room(solution: Solution, samples: int, delta: float) -> Solution:
     return raised if usable else solution
 
 
-def _without_samples(solution: Solution, seed: int, delta: float) -> Solution:
+def _without_samples(solution: Solution, request: Request) -> Solution:
     """A threshold beyond any policy's reach needs no sample to be refuted; nothing else can be said without."""
     if solution.status is not Status.INFEASIBLE:
         return solution
     problem = solution.problem
     room = float((problem.horizon - problem.thresholds).min())
     bounded = "rewards and constraint signals within their declared ranges"
-    proof = Certificate(1 - delta, 0, seed, slack_bound=min(room, -math.ulp(0.0)), assumes={"infeasible": bounded})
+    slack, confidence = min(room, -math.ulp(0.0)), 1 - request.delta
+    proof = Certificate(confidence, 0, request.seed, slack_bound=slack, assumes={"infeasible": bounded})
     return dataclasses.replace(solution, certificate=proof)

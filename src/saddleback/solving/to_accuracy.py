@@ -18,9 +18,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
-from saddleback.certificates import expect
+from saddleback.certificates import Request, expect
 from saddleback.certificates.guide import hidden_by_starts
 from saddleback.errors import InputError, require
 from saddleback.problem.cmdp import CMDP
@@ -32,12 +30,10 @@ from saddleback.runs.verdict import Reason, Status, Verdict
 from saddleback.sampling.blocks import Executor
 from saddleback.sampling.memory import check, predict_run
 from saddleback.simulators.generative_model import GenerativeModel, derived_seed
-from saddleback.solving.budget import budget_of
-from saddleback.solving.events import certificate_event, round_event
-from saddleback.solving.find import Progress
-from saddleback.solving.solution import Solution
+from saddleback.solving.find import budget_of
+from saddleback.solving.progress import Progress, certificate_event, round_event
+from saddleback.solving.solution import Solution, rests_on
 from saddleback.solving.strict import certified, guide_of
-from saddleback.solving.verdict import rests_on
 
 _FIRST_SAMPLES, _PER_PAIR = 2_000, 20
 _LEAST_GROWTH, _MOST_GROWTH = 1.5, 8.0
@@ -71,69 +67,53 @@ def solve_to_accuracy(
     rule = f"must be more than {least:.3g} where the start distribution is a sampler"
     require(epsilon > least, "epsilon", rule, epsilon, "ask for less, or give start states with weights")
     before, rounds = simulator.num_queries, list[_Round]()
-    size = min(_first_size(problem), max_samples // 2)
+
+    def spent() -> int:
+        return simulator.num_queries - before
+
+    def ended(found: Solution) -> Solution:
+        """The solution of the whole run: all calls count, and all certificates hold together."""
+        record: Choices = {**found.settings, "epsilon": epsilon, "delta": delta, "rounds": [r.size for r in rounds]}
+        proof = found.certificate and dataclasses.replace(found.certificate, confidence=1 - delta)
+        return dataclasses.replace(found, samples=spent(), settings=record, certificate=proof)
+
+    size = min(max(_FIRST_SAMPLES, _PER_PAIR * problem.num_unknowns), max_samples // 2)
     while True:
         if progress is not None:
-            progress(f"round {len(rounds) + 1}: samples", simulator.num_queries - before, max_samples)
+            progress(f"round {len(rounds) + 1}: samples", spent(), max_samples)
         held = rounds[-1].solution.prepared if rounds else None
         try:
-            _check_memory(problem, simulator, size, rounds)
+            # A round is a solve and a certificate of the same size, while the earlier ones are held.
+            earlier, signals = sum(r.size for r in rounds), simulator.num_signals
+            check(predict_run(problem, size, certificate=size, num_signals=signals, earlier=earlier), 2 * size)
             found = budget_of(problem, simulator, settings, size, executor, progress, callbacks, held)
         except InputError as full:
             if full.name != "memory" or not rounds:
                 raise
-            room = f"the memory that a larger round may take, {full.value}"
-            return _unmet(rounds, simulator.num_queries - before, epsilon, delta, room, "memory")
-        left = max_samples - (simulator.num_queries - before)
+            return ended(_unmet(rounds, epsilon, f"the memory that a larger round may take, {full.value}", "memory"))
+        left = max_samples - spent()
         drawn = 1 + sum(r.proved for r in rounds)
         level, allowed = delta / (drawn * (drawn + 1)), 0.0 if strict else epsilon
         hope = _expected_error(found, min(size, left), level)
         last = (left + size) // 2 < _LEAST_GROWTH * size  # there will be no larger round
-        if _NEAR * epsilon < hope < math.inf and not last:
-            rounds.append(_Round(found, hope, size, False))
-            tell(callbacks, round_event(len(rounds), simulator.num_queries - before, hope, False, epsilon))
-        else:
-            found = certified(
-                found,
-                simulator,
-                samples=max(1, min(size, left)),
-                seed=derived_seed(seed, len(rounds) + 1),
-                delta=level,
-                allowance=allowed / problem.reward_span,
-                executor=executor,
-            )
-            rounds.append(_Round(found, _proved_error(found, strict), size, True))
+        proving = last or not _NEAR * epsilon < hope < math.inf
+        if proving:
+            enough, again = max(1, min(size, left)), derived_seed(seed, len(rounds) + 1)
+            request = Request(enough, again, level, allowed / problem.reward_span, executor=executor)
+            found = certified(found, simulator, request)
             if found.certificate is not None:
                 tell(callbacks, certificate_event(found.certificate))
-            spent = simulator.num_queries - before
-            tell(callbacks, round_event(len(rounds), spent, rounds[-1].error, True, epsilon))
-            if found.status is Status.INFEASIBLE and found.certificate is not None and found.certificate.infeasible:
-                return _with_total(found, rounds, simulator.num_queries - before, epsilon, delta)
-            if rounds[-1].error <= epsilon:
-                return _met(rounds, simulator.num_queries - before, epsilon, delta)
-        left = max_samples - (simulator.num_queries - before)
+        rounds.append(_Round(found, _proved_error(found, strict) if proving else hope, size, proving))
+        tell(callbacks, round_event(len(rounds), spent(), rounds[-1].error, proving, epsilon))
+        if proving and found.status is Status.INFEASIBLE and found.certificate and found.certificate.infeasible:
+            return ended(found)
+        if proving and rounds[-1].error <= epsilon:
+            return ended(_met(found, epsilon, delta))
+        left = max_samples - spent()
         wanted = math.ceil(size * float(rounded(_growth(rounds, epsilon), 3)))
         size = min(wanted, (left + size) // 2)  # the buffers grow by size − what they hold; the certificate takes size
         if size < _LEAST_GROWTH * rounds[-1].size and size < wanted:
-            calls = f"{max_samples:,} simulator calls"
-            return _unmet(rounds, simulator.num_queries - before, epsilon, delta, calls, "samples")
-
-
-def _check_memory(problem: CMDP, simulator: GenerativeModel, size: int, rounds: list[_Round]) -> None:
-    """A round is a solve and a certificate of the same size, while the earlier ones are held."""
-    earlier = sum(r.size for r in rounds)
-    check(
-        predict_run(problem, size, certificate=size, num_signals=simulator.num_signals, earlier=earlier),
-        2 * size,
-    )
-
-
-def _first_size(problem: CMDP) -> int:
-    if problem.features is not None:
-        pairs = 2 * problem.features.dim
-    else:
-        pairs = (problem.num_states or 1) * problem.num_actions
-    return max(_FIRST_SAMPLES, _PER_PAIR * pairs)
+            return ended(_unmet(rounds, epsilon, f"{max_samples:,} simulator calls", "samples"))
 
 
 def _expected_error(found: Solution, samples: int, delta: float) -> float:
@@ -145,15 +125,11 @@ def _expected_error(found: Solution, samples: int, delta: float) -> float:
 
 
 def _proved_error(found: Solution, strict: bool) -> float:
-    """The larger of gap and violation that the certificate leaves possible, in units of the reward."""
+    """The error that the certificate leaves possible; in strict mode the gap alone, once the constraints are proved."""
     certificate = found.certificate
-    if certificate is None or found.mixture is None or certificate.gap is None:
-        return math.inf
-    scale = found.problem.reward_span
-    missed = float(np.max(certificate.violation(found.problem))) * scale
-    if strict:
-        return certificate.gap if certificate.feasible == "certified" else math.inf
-    return max(certificate.gap, missed)
+    if found.mixture is None or certificate is None or not strict:
+        return math.inf if found.mixture is None else found.proved_error
+    return certificate.gap if certificate.feasible == "certified" and certificate.gap is not None else math.inf
 
 
 def _growth(rounds: list[_Round], epsilon: float) -> float:
@@ -170,8 +146,7 @@ def _growth(rounds: list[_Round], epsilon: float) -> float:
     return min(max(1.1 * times ** (1 / rate), _LEAST_GROWTH), _MOST_GROWTH)
 
 
-def _met(rounds: list[_Round], total: int, epsilon: float, delta: float) -> Solution:
-    found = rounds[-1].solution
+def _met(found: Solution, epsilon: float, delta: float) -> Solution:
     assert found.prepared is not None and found.asked is not None
     verdict = Verdict(
         Status.SOLVED,
@@ -181,29 +156,19 @@ def _met(rounds: list[_Round], total: int, epsilon: float, delta: float) -> Solu
         strict=found.asked.feasibility == "strict",
         proof=rests_on(found.prepared.design),
     )
-    return _with_total(dataclasses.replace(found, verdict=verdict), rounds, total, epsilon, delta)
+    return dataclasses.replace(found, verdict=verdict)
 
 
-def _unmet(rounds: list[_Round], total: int, epsilon: float, delta: float, allowed: str, limit: str) -> Solution:
+def _unmet(rounds: list[_Round], epsilon: float, allowed: str, limit: str) -> Solution:
     best = min(rounds, key=lambda r: (not r.proved, r.error, -r.size))
-    found = best.solution
-    if found.mixture is not None:
-        proved = best.error if best.proved and math.isfinite(best.error) else None
-        verdict = Verdict(
-            Status.BUDGET_EXHAUSTED,
-            Reason.ACCURACY_UNMET,
-            epsilon=epsilon,
-            proved_error=proved,
-            allowed=allowed,
-            limit=limit,
-        )
-        found = dataclasses.replace(found, verdict=verdict)
-    return _with_total(found, rounds, total, epsilon, delta)
-
-
-def _with_total(found: Solution, rounds: list[_Round], total: int, epsilon: float, delta: float) -> Solution:
-    record: Choices = {**found.settings, "epsilon": epsilon, "delta": delta, "rounds": [r.size for r in rounds]}
-    certificate = found.certificate
-    if certificate is not None:
-        certificate = dataclasses.replace(certificate, confidence=1 - delta)
-    return dataclasses.replace(found, samples=total, settings=record, certificate=certificate)
+    if best.solution.mixture is None:
+        return best.solution
+    verdict = Verdict(
+        Status.BUDGET_EXHAUSTED,
+        Reason.ACCURACY_UNMET,
+        epsilon=epsilon,
+        proved_error=best.error if best.proved and math.isfinite(best.error) else None,
+        allowed=allowed,
+        limit=limit,
+    )
+    return dataclasses.replace(best.solution, verdict=verdict)

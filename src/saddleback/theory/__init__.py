@@ -1,63 +1,9 @@
-"""Explicit constants: the parameters of Alg. 1, the errors of its oracles, plans, and the paper's rates."""
+"""What is promised before a run, with explicit constants: plans, what a budget buys, and rates side by side.
 
-from saddleback.theory.comparison import Row, comparison
-from saddleback.theory.errors import (
-    Method,
-    Split,
-    best_split,
-    linear_evaluation_error,
-    linear_solver_error,
-    num_grid_points,
-    tabular_evaluation_error,
-    tabular_solver_error,
-    with_rounding,
-)
-from saddleback.theory.meta_theorem import (
-    DualSettings,
-    Guarantee,
-    column_guarantee,
-    column_target,
-    dual_settings,
-    error_for,
-    guarantee_of,
-)
-from saddleback.theory.paper_rates import (
-    COMPARATORS,
-    PaperParameters,
-    linear_parameters,
-    lower_bound,
-    tabular_parameters,
-)
-from saddleback.theory.plan import Guaranteed, Plan, guaranteed_epsilon, plan
-from saddleback.theory.question import Question
+The parameters of Alg. 1 are in ``meta_theorem``, the errors of its oracles in ``errors``, the paper's rates in ``paper_rates``.
+"""
 
-__all__ = [
-    "COMPARATORS",
-    "DualSettings",
-    "Guarantee",
-    "Guaranteed",
-    "Method",
-    "PaperParameters",
-    "Plan",
-    "Question",
-    "Row",
-    "Split",
-    "best_split",
-    "column_guarantee",
-    "column_target",
-    "comparison",
-    "dual_settings",
-    "error_for",
-    "guarantee_of",
-    "guaranteed_epsilon",
-    "linear_evaluation_error",
-    "linear_parameters",
-    "linear_solver_error",
-    "lower_bound",
-    "num_grid_points",
-    "plan",
-    "tabular_evaluation_error",
-    "tabular_parameters",
-    "tabular_solver_error",
-    "with_rounding",
-]
+from saddleback.theory.paper_rates import comparison
+from saddleback.theory.plan import Plan, guaranteed_epsilon, plan
+
+__all__ = ["Plan", "comparison", "guaranteed_epsilon", "plan"]

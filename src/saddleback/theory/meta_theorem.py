@@ -58,6 +58,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from saddleback.errors import require
+from saddleback.method.oracles import DescentTerms, OracleErrors
 
 Feasibility = Literal["relaxed", "strict"]
 Version = Literal["paper", "corrected", "corrected, paper's target"]
@@ -110,21 +111,12 @@ def dual_settings(
     f, H, b = error, horizon, threshold
     U = 2 * H / zeta  # U = 2/(ζ(1−γ))
     low, high = U * H / 1e9, U * H / 10  # the upper end is √K ≥ 10; the lower keeps K ≤ 1e18 an honest integer
-    require(
-        low <= f <= high,
-        "error",
-        f"must lie in [{low:g}, {high:g}], where K = (UH/f)² is at least 100 and at most 1e18",
-        f,
-        "above that range the theorem promises nothing, so draw more samples; below it no computer would finish",
-    )
+    rule = f"must lie in [{low:g}, {high:g}], where K = (UH/f)² is at least 100 and at most 1e18"
+    remedy = "above that range the theorem promises nothing, so draw more samples; below it no computer would finish"
+    require(low <= f <= high, "error", rule, f, remedy)
     if feasibility == "strict":
-        require(
-            f <= zeta / 6,
-            "error",
-            f"must lie in (0, ζ/6] = (0, {zeta / 6:g}] for strict feasibility",
-            f,
-            "draw more samples, lower the threshold, or ask for relaxed feasibility",
-        )
+        remedy = "draw more samples, lower the threshold, or ask for relaxed feasibility"
+        require(f <= zeta / 6, "error", f"must lie in (0, ζ/6] = (0, {zeta / 6:g}] for strict feasibility", f, remedy)
     shift, loss, violation = _CONSTANTS[row]
     K = math.ceil((U * H / f) ** 2)  # K = U²/(f²(1−γ)²)
     eta = U / (H * math.sqrt(K))  # η = U(1−γ)/√K
@@ -132,37 +124,18 @@ def dual_settings(
     return DualSettings(U, eta, K, b + shift * f, Guarantee(loss * unit, violation * f, version))
 
 
-def error_for(epsilon: float, *, horizon: float, zeta: float, feasibility: Feasibility) -> float:
-    """The largest f whose corrected guarantee is ε: relaxed ε/3.5, strict min{εζ/(5H), ζ/6}."""
-    _check_problem(horizon, zeta, 0.0)
-    require(epsilon > 0, "epsilon", "must be positive", epsilon, "give the accuracy wanted of the discounted total")
-    H = horizon
-    if feasibility == "strict":
-        return min(epsilon * zeta / (5 * H), zeta / 6)
-    return min(epsilon / 3.5, H * H / (5 * zeta))  # the second keeps √K ≥ 10
-
-
 def guarantee_of(
-    *,
-    upper: float,
-    step_size: float,
-    num_iterations: int,
-    target: float,
-    solver_error: float,
-    evaluation_error: float,
-    horizon: float,
-    zeta: float,
-    threshold: float,
+    terms: DescentTerms, errors: OracleErrors, *, target: float, horizon: float, threshold: float
 ) -> Guarantee:
     """The bounds proved above for any U, η, K and b'; values in [0, H] cap the loss at H and the violation at b."""
-    _check_problem(horizon, zeta, threshold)
-    require(0 < upper < math.inf, "upper", "must be positive and finite", upper, "use 2H/ζ")
-    require(0 < step_size < math.inf, "step_size", "must be positive and finite", step_size, "use U/(H√K)")
-    require(num_iterations >= 1, "iterations", "must be at least 1", num_iterations, "use 1000 or more")
-    require(target <= horizon, "target", f"must be at most H = {horizon:g}", target, "lower the margin above b")
-    require(solver_error >= 0, "solver_error", "must not be negative", solver_error, "give f_mdp")
-    require(evaluation_error >= 0, "evaluation_error", "must not be negative", evaluation_error, "give f_eva")
-    f_m, f_e, H, b, U, eta, K = solver_error, evaluation_error, horizon, threshold, upper, step_size, num_iterations
+    (U, eta, K, zeta), (f_m, f_e), H, b = terms, errors, horizon, threshold
+    _check_problem(H, zeta, b)
+    require(0 < U < math.inf, "upper", "must be positive and finite", U, "use 2H/ζ")
+    require(0 < eta < math.inf, "step_size", "must be positive and finite", eta, "use U/(H√K)")
+    require(K >= 1, "iterations", "must be at least 1", K, "use 1000 or more")
+    require(target <= H, "target", f"must be at most H = {H:g}", target, "lower the margin above b")
+    require(f_m >= 0, "solver_error", "must not be negative", f_m, "give f_mdp")
+    require(f_e >= 0, "evaluation_error", "must not be negative", f_e, "give f_eva")
     shift = target + f_m + f_e - b  # b̃ − b
     loss = H
     if shift <= zeta:
@@ -173,29 +146,13 @@ def guarantee_of(
     return Guarantee(loss, min(b, max(0.0, b - floor)), "corrected, any K")
 
 
-def column_target(
-    threshold: float, *, solver_error: float, evaluation_error: float, tolerance: float, feasibility: Feasibility
-) -> float:
-    """b' for relaxed and strict feasibility."""
-    if feasibility == "strict":
-        return threshold + evaluation_error
-    return threshold - (solver_error + evaluation_error + tolerance)
-
-
 def column_guarantee(
-    *,
-    target: float,
-    solver_error: float,
-    evaluation_error: float,
-    tolerance: float,
-    horizon: float,
-    zeta: float,
-    threshold: float,
+    errors: OracleErrors, tolerance: float, *, target: float, horizon: float, zeta: float, threshold: float
 ) -> Guarantee:
     """The bounds above for any b'; ``zeta`` is a lower bound on max V_c − b, used only where b⁺ > b."""
-    require(min(solver_error, evaluation_error, tolerance) >= 0, "errors", "must not be negative",
-            (solver_error, evaluation_error, tolerance), "give f_mdp, f_eva and the tolerance")  # fmt: skip
-    f_m, f_e, tau, H, b = solver_error, evaluation_error, tolerance, horizon, threshold
+    (f_m, f_e), tau, H, b = errors, tolerance, horizon, threshold
+    remedy = "give f_mdp, f_eva and the tolerance"
+    require(min(f_m, f_e, tau) >= 0, "errors", "must not be negative", (f_m, f_e, tau), remedy)
     shift = target + f_m + f_e + tau - b  # b⁺ − b
     loss = H
     if shift <= 0:
@@ -208,18 +165,8 @@ def column_guarantee(
 def _check_problem(horizon: float, zeta: float, threshold: float) -> None:
     H = horizon
     require(1 <= H < math.inf, "horizon", "must lie in [1, ∞)", H, "give H = 1/(1−γ)")
-    require(
-        0 <= threshold < H,
-        "threshold",
-        f"must lie in [0, H) = [0, {H:g}) in the paper's units",
-        threshold,
-        "a negative one always holds, one of H or more leaves no slack",
-    )
-    room = H - threshold
-    require(
-        0 < zeta <= room * (1 + 1e-12),  # b + ζ ≤ H may be computed with rounding
-        "zeta",
-        f"must lie in (0, H − b] = (0, {room:g}]",
-        zeta,
-        "give a lower bound on max V_c − b; without slack there is no guarantee",
-    )
+    remedy = "a negative one always holds, one of H or more leaves no slack"
+    require(0 <= threshold < H, "threshold", f"must lie in [0, H) = [0, {H:g}) in the paper's units", threshold, remedy)
+    room, remedy = H - threshold, "give a lower bound on max V_c − b; without slack there is no guarantee"
+    within = 0 < zeta <= room * (1 + 1e-12)  # b + ζ ≤ H may be computed with rounding
+    require(within, "zeta", f"must lie in (0, H − b] = (0, {room:g}]", zeta, remedy)

@@ -8,7 +8,7 @@ import saddleback.sampling.value_functions
 from saddleback.designs.design import weighted_design
 from saddleback.features import PerAction
 from saddleback.instances.zoo import Instance, make
-from saddleback.instances.zoo.pendulum import TORQUES
+from saddleback.instances.zoo.classic_control import TORQUES
 from saddleback.problem.policies import GreedyPolicy
 from saddleback.sampling.batches import ConsecutiveBatches, Parts, repeated_points
 from saddleback.sampling.buffer import MaxDifference, PolicyValue

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from instances.zoo.zoo_checks import fit, optimum
 from saddleback.errors import InputError
-from saddleback.instances.zoo import _check, make
+from saddleback.instances.zoo import _building, make
 from saddleback.instances.zoo.garnet import _distinct_columns
 from saddleback.problem.rounding import rounded
 
@@ -73,6 +73,6 @@ def test_large_tables_stay_within_the_predicted_memory(monkeypatch: pytest.Monke
         tracemalloc.stop()
     assert instance.table is not None and instance.table.P.nnz == S * A * k
     for limit, accepted in ((2.5 * peak, True), (peak, False)):  # what is let through takes less than the limit
-        monkeypatch.setattr(_check, "MEMORY_LIMIT", limit)
+        monkeypatch.setattr(_building, "MEMORY_LIMIT", limit)
         with contextlib.nullcontext() if accepted else pytest.raises(InputError, match="GiB"):
             make("garnet", states=S, actions=A, successors=k)

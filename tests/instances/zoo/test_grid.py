@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from saddleback.designs import Exchange
 from saddleback.instances.zoo import make
-from saddleback.instances.zoo._grid import Grid
-from saddleback.instances.zoo._outcomes import Outcomes, product
+from saddleback.instances.zoo._building import Grid, Outcomes, product
 
 
 @settings(derandomize=True, deadline=None, max_examples=20)

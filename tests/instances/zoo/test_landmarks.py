@@ -11,7 +11,7 @@ from instances.zoo.zoo_checks import most_slack
 from instances.zoo.zoo_checks import optimum as lp_optimum
 from saddleback.exact.bellman import Model
 from saddleback.exact.policy_iteration import optimum
-from saddleback.instances import landmarks
+from saddleback.instances import instance as module
 from saddleback.instances.zoo import make
 
 
@@ -20,7 +20,7 @@ from saddleback.instances.zoo import make
 def test_optimum_against_the_lp(seed: int, gamma: float, S: int, A: int) -> None:
     table = make("garnet", states=S, actions=A, successors=min(S, 3), gamma=gamma, seed=seed).table
     assert table is not None
-    value = landmarks.landmarks(table)["unconstrained_value"]
+    value = module.landmarks(table)["unconstrained_value"]
     # both are accurate to 1e-10 of H ≤ 20
     assert value == pytest.approx(lp_optimum(table, constrained=False).value, abs=2e-9)
 
@@ -30,7 +30,7 @@ def test_sweeps_equal_direct_solves(monkeypatch: pytest.MonkeyPatch, gamma: floa
     for name in ("wireless", "garnet", "gridworld"):
         direct = make(name, gamma=gamma).known
         with monkeypatch.context() as patch:
-            patch.setattr(landmarks, "_DENSE", 0)
+            patch.setattr(module, "_DENSE", 0)
             swept = make(name, gamma=gamma).known
         assert swept == pytest.approx(
             direct, rel=1e-9, abs=1e-9 / (1 - gamma)

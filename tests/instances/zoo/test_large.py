@@ -44,9 +44,8 @@ class Comparison(NamedTuple):
 
 
 def whole_table(name: str, capacity: int) -> Table:
-    return (
-        Network(capacity, 0.6).table(0.25, 0.95) if name == "queue-network" else Warehouse(capacity).table(0.05, 0.95)
-    )
+    model = Network(capacity, 0.6).problem(0.25, 0.95) if name == "queue-network" else None
+    return (model or Warehouse(capacity).problem(0.05, 0.95)).table()
 
 
 def compare(name: str, capacity: int, **parameters: int) -> Comparison:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -177,6 +179,20 @@ def test_docs_give_the_optima_of_the_defaults() -> None:
             found = optimum(instance.table)
             answer = found.value, found.multipliers[0]
         assert answer == pytest.approx((value, multiplier), abs=6e-5), name
+
+
+def test_a_problem_is_imported_when_it_is_asked_for() -> None:
+    code = """if True:
+        import sys
+        from saddleback.instances import zoo
+        def files():
+            return sorted(m.rpartition(".")[2] for m in sys.modules if m.startswith("saddleback.instances.zoo."))
+        assert "wireless" in zoo.BY_NAME and len(list(zoo.BY_NAME)) >= 19 and files() == ["_building"], files()
+        zoo.make("wireless")
+        assert files() == ["_building", "wireless"], files()
+        assert "scipy.special" not in sys.modules and "gymnasium" not in sys.modules
+    """
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_strings_are_converted() -> None:

@@ -10,12 +10,14 @@ from helpers import random_table
 from saddleback import zoo
 from saddleback.exact import best_policy, policy_values, solve_exactly
 from saddleback.method.duals import ColumnGeneration, ProjectedDescent
+from saddleback.method.duals.column_generation import column_shift
 from saddleback.method.framework import Oracle, run
 from saddleback.method.master_lp import matrix_game, solve_master, upper_bound
+from saddleback.method.oracles import OracleErrors
 from saddleback.runs.settings import Method
 from saddleback.simulators.table import Table
 from saddleback.solving.prepare import prepare
-from saddleback.theory import column_guarantee, column_target
+from saddleback.theory.meta_theorem import column_guarantee
 
 
 def exact_oracle(table):
@@ -217,16 +219,16 @@ def test_calls_and_guarantee_on_50_seeds(m, most_calls):
 
 
 def test_guarantee_formulas():
-    terms = {"solver_error": 0.1, "evaluation_error": 0.2, "tolerance": 0.05}
-    relaxed = column_target(3.0, feasibility="relaxed", **terms)
-    promise = column_guarantee(target=relaxed, horizon=10.0, zeta=1.0, threshold=3.0, **terms)
+    errors, tau = OracleErrors(0.1, 0.2), 0.05
+    relaxed = 3.0 + column_shift(errors, tau, strict=False)
+    promise = column_guarantee(errors, tau, target=relaxed, horizon=10.0, zeta=1.0, threshold=3.0)
     assert promise.reward_loss == pytest.approx(0.55)
     assert promise.violation == pytest.approx(0.55)
-    strict = column_target(3.0, feasibility="strict", **terms)
-    promise = column_guarantee(target=strict, horizon=10.0, zeta=1.0, threshold=3.0, **terms)
+    strict = 3.0 + column_shift(errors, tau, strict=True)
+    promise = column_guarantee(errors, tau, target=strict, horizon=10.0, zeta=1.0, threshold=3.0)
     assert promise.violation == 0.0
     assert promise.reward_loss == pytest.approx(min(10.0, 0.55 * (1 + 10.0)))
-    assert column_guarantee(target=3.9, horizon=10.0, zeta=0.5, threshold=3.0, **terms).reward_loss == 10.0
+    assert column_guarantee(errors, tau, target=3.9, horizon=10.0, zeta=0.5, threshold=3.0).reward_loss == 10.0
 
 
 def test_phase_one_survives_a_degenerate_game():

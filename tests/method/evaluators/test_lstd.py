@@ -11,7 +11,7 @@ from helpers import NoiselessBuffer, random_design, random_table, sampled, tabul
 from saddleback.designs.design import full_design
 from saddleback.exact import state_values
 from saddleback.features import FeatureMatrix
-from saddleback.method.evaluators import LSPE, LSTD, markov_chain
+from saddleback.method.evaluators import LSPE, LSTD, lstd
 from saddleback.problem.policies import TabularPolicy
 from saddleback.simulators.table import Table
 
@@ -79,7 +79,7 @@ def test_large_chains_are_solved_by_sweeps_to_the_same_values(monkeypatch):
     problem, buffer = tabular_buffer(table, 60, 10)
     policy = random_policy(table, 0)
     factored = LSTD()._solve(problem, buffer, policy, True)
-    monkeypatch.setattr(markov_chain, "_FACTORED_STATES", 0)
+    monkeypatch.setattr(lstd, "_FACTORED_STATES", 0)
     swept = LSTD()._solve(problem, buffer, policy, True)
     np.testing.assert_allclose(swept.at_support, factored.at_support, atol=1e-8)
     np.testing.assert_allclose(swept.influence, factored.influence, atol=1e-8)
@@ -144,5 +144,5 @@ def test_full_design_on_features_uses_the_features():
     table = random_table(8)
     problem = table.problem()
     buffer = sampled(table, problem, full_design(*problem.pairs()), 20, 2)
-    a = LSTD().influence(problem, buffer, random_policy(table, 0))
+    a, _ = LSTD().influence_and_values(problem, buffer, random_policy(table, 0))
     assert a.sum() == pytest.approx(problem.horizon)

@@ -13,7 +13,7 @@ from saddleback.method.duals import ColumnGeneration
 from saddleback.method.evaluators.rollouts import Measured, Rollouts
 from saddleback.method.framework import Oracle, run
 from saddleback.method.oracles import Evaluator, InteractiveEvaluator, InteractiveSolver, Solver
-from saddleback.method.solvers import EXTRAS, MDPSolver, QuantEcon, StableBaselines
+from saddleback.method.solvers import MDPSolver, QuantEcon, StableBaselines
 from saddleback.method.solvers.elsewhere import optimal_policy
 from saddleback.method.solvers.stable_baselines import NetworkPolicy, scaled
 from saddleback.problem.cmdp import CMDP, Constraint, Start
@@ -29,7 +29,7 @@ TIED = ["streaming", "inventory"]  # actions that are equally good on the solver
 
 @pytest.fixture(params=["quantecon", "mdpsolver"])
 def external(request):
-    pytest.importorskip(EXTRAS[request.param], reason=f"the extra {request.param} is not installed")
+    pytest.importorskip(request.param, reason=f"the extra {request.param} is not installed")
     return request.param
 
 

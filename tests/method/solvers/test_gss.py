@@ -15,7 +15,7 @@ from saddleback.exact.values import best_policy, unit_policy_values
 from saddleback.features import FeatureMatrix, OneHot
 from saddleback.instances.zoo import make
 from saddleback.method.oracles import Solver
-from saddleback.method.solvers.gss import GSS, gss_design_and_counts, ridge
+from saddleback.method.solvers.gss import GSS, ridge
 from saddleback.problem.policies import as_table
 from saddleback.sampling.collect import collect
 from saddleback.sampling.counted_buffer import cut
@@ -29,7 +29,7 @@ MIXING = np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
 
 def gss_buffer(instance, design, total, seed):
     """DataCollection-GSS: one batch of i.i.d. pairs."""
-    own, counts = gss_design_and_counts(design, total, generator(seed, Stream.DESIGN, 0, 0))
+    own, counts = GSS().allocate(design, total, generator(seed, Stream.DESIGN, 0, 0))
     samples = collect(instance.simulator, instance.problem, own, counts, seed=seed, stream=Stream.SOLVER)
     return cut(samples, instance.problem, own, 1)
 
@@ -103,12 +103,12 @@ def test_one_hot_gss_plans_in_the_empirical_model(seed):
 def test_the_counts_are_a_multinomial_of_the_design():
     instance = make("random-linear", states=30, dim=4)
     design = FrankWolfe().design(instance.problem)
-    own, counts = gss_design_and_counts(design, 100_000, np.random.default_rng(0))
+    own, counts = GSS().allocate(design, 100_000, np.random.default_rng(0))
     assert own is design and counts.sum() == 100_000
     # Per pair a binomial: 6 standard deviations have a two-sided tail of 2e-9.
     sd = np.sqrt(100_000 * design.weights * (1 - design.weights))
     assert np.all(np.abs(counts - 100_000 * design.weights) < 6 * sd + 1)
-    other = gss_design_and_counts(design, 100_000, np.random.default_rng(1))[1]
+    other = GSS().allocate(design, 100_000, np.random.default_rng(1))[1]
     assert not np.array_equal(counts, other)
     same = GSS().allocate(design, 100_000, np.random.default_rng(0))[1]
     np.testing.assert_array_equal(counts, same)
@@ -117,7 +117,7 @@ def test_the_counts_are_a_multinomial_of_the_design():
 def test_pairs_that_drew_nothing_are_dropped():
     instance = make("random-linear", states=30, dim=6, gamma=0.5, feature_concentration=0.01)  # nearly corners
     design = FrankWolfe().design(instance.problem)
-    own, counts = gss_design_and_counts(design, 3, np.random.default_rng(0))
+    own, counts = GSS().allocate(design, 3, np.random.default_rng(0))
     assert own.size == len(counts) <= 3 and counts.sum() == 3 and counts.min() >= 1
     assert not own.complete
     buffer = gss_buffer(instance, design, 3, 0)
@@ -125,9 +125,9 @@ def test_pairs_that_drew_nothing_are_dropped():
     assert len(GSS().solve(instance.problem, buffer, MIXING[:1])) == 1  # the ridge holds what was not sampled at zero
     tabular = full_design(*instance.problem.pairs())
     with pytest.raises(InputError, match="`samples` must reach each of the 150 pairs"):
-        gss_design_and_counts(tabular, 10, np.random.default_rng(0))
+        GSS().allocate(tabular, 10, np.random.default_rng(0))
     with pytest.raises(InputError, match="`samples` must be at least 1, got 0"):
-        gss_design_and_counts(design, 0, np.random.default_rng(0))
+        GSS().allocate(design, 0, np.random.default_rng(0))
 
 
 def errors(total, num_seeds):

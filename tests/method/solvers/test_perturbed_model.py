@@ -27,7 +27,7 @@ def frequencies(problem, buffer):
     """P̂ ``(S, A, S)`` counted sample by sample."""
     S, A = problem.num_states, problem.num_actions
     P, M = np.zeros((S * A, S)), int(buffer.batch_sizes[0])
-    for batch in buffer.index:
+    for batch in buffer.batches.index:
         for x in range(S * A):
             for i in batch[x * M : (x + 1) * M]:
                 P[x, buffer.support[i]] += 1

@@ -12,10 +12,11 @@ from saddleback.method.evaluators import LSPE, LSTD
 from saddleback.method.solvers import LSMDVI, MirrorDescent, PlugIn
 from saddleback.runs.settings import Method
 from saddleback.sampling.blocks import BlockSource, blocks_for
+from saddleback.sampling.store.buffers import OnRay
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.sampling.streamed_buffer import ray_buffer, streamed_buffer
 from saddleback.sampling.value_functions import MaxDifference
-from saddleback.solving.prepare_from_store import OnRay, prepare_from
+from saddleback.solving.prepare import prepare_from
 from sampling.streamed_runs import SEED, QuickDisk, fill, square
 
 ray = pytest.importorskip("ray", reason="Ray is an extra: pip install 'saddleback[ray]'")

@@ -20,10 +20,11 @@ from saddleback.runs.settings import Method
 from saddleback.sampling.blocks import BlockSource, blocks_for
 from saddleback.sampling.executors import Ray
 from saddleback.sampling.executors.durable import Durable
+from saddleback.sampling.store.buffers import OnRay
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.sampling.streamed_buffer import ray_buffer, streamed_buffer
 from saddleback.simulators.generative_model import GenerativeModel
-from saddleback.solving.prepare_from_store import OnRay, prepare_from
+from saddleback.solving.prepare import prepare_from
 from sampling.executors import faulty_simulators as faulty
 from sampling.streamed_runs import SEED, square
 

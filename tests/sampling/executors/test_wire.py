@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from saddleback.errors import InputError, SaddlebackError, SimulatorError
-from saddleback.sampling.executors.message_format import dumps_outcomes, loads
+from saddleback.sampling.executors.shipping import dumps_outcomes, loads
 from saddleback.sampling.executors.task_book import Fault, Outcome, carry_out
 from saddleback.simulators.generative_model import Draw
 

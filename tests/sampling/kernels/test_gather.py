@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saddleback.sampling.batches import Parts, SampleBatches
-from saddleback.sampling.kernels.gather import gather_means
+from saddleback.sampling.kernels import gather_means
 
 universal = settings(derandomize=True, deadline=None, max_examples=60)
 UNIT = 2.0**-53

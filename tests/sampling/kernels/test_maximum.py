@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saddleback.sampling.batches import Parts
-from saddleback.sampling.kernels.maximum import fused_maximum, gathered_maximum_means
+from saddleback.sampling.kernels import fused_maximum, gathered_maximum_means
 
 universal = settings(derandomize=True, deadline=None, max_examples=60)
 columns = st.sampled_from([(), (1,), (2,), (5,), (17,)])

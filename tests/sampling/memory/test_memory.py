@@ -15,9 +15,13 @@ import pytest
 from saddleback import InputError, cli, zoo
 from saddleback.runs.verdict import Status
 from saddleback.sampling.memory import (
+    _GROUPS,
     LIMIT_VARIABLE,
+    SHARE,
     Limit,
     Lot,
+    _group,
+    _machine,
     check,
     limit,
     parse_bytes,
@@ -25,7 +29,6 @@ from saddleback.sampling.memory import (
     predict_run,
     spelled,
 )
-from saddleback.sampling.memory.limit import _GROUPS, SHARE, _group, _machine
 from sampling.memory.memory_runs import CASES
 from spelled_out import solve
 

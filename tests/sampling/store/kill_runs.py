@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from saddleback.sampling.store.header import HEADER
+from saddleback.sampling.store.manifest import HEADER
 from saddleback.sampling.store.sample_store import SampleStore
 from sampling.store.store_runs import FINGERPRINT, LAYOUTS, add_all, draw, expected_hash, some_blocks, unlike
 

@@ -11,7 +11,7 @@ import pytest
 from saddleback.errors import InputError, StorageError
 from saddleback.files.disk import Disk
 from saddleback.sampling.blocks import Block
-from saddleback.sampling.store.header import HEADER
+from saddleback.sampling.store.manifest import HEADER
 from saddleback.sampling.store.sample_store import SampleStore
 from sampling.store.crash_images import Record, RecordingDisk
 from sampling.store.store_runs import FINGERPRINT, LAYOUTS, QuickDisk, add_all, expected_hash, some_blocks, unlike

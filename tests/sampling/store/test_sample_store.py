@@ -20,6 +20,7 @@ from saddleback.sampling.blocks import Block, BlockSource, blocks_for
 from saddleback.sampling.collect import collect
 from saddleback.sampling.store.block_index import BlockIndex
 from saddleback.sampling.store.layout import Layout
+from saddleback.sampling.store.pooling import pool
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.simulators.generative_model import Draw, GenerativeModel
 from sampling.store.store_runs import (
@@ -278,13 +279,12 @@ def test_merge(tmp_path: Path) -> None:
     layout, end = LAYOUTS["samples with signals"], expected_hash(BLOCKS, LAYOUTS["samples with signals"])
     mine, theirs = BLOCKS[:8], BLOCKS[5:]  # three in common
     filled(tmp_path / "a", mine, layout), filled(tmp_path / "b", theirs, layout, per_shard=3)
-    with SampleStore.open(tmp_path / "a") as a, SampleStore.open(tmp_path / "b", writable=False) as b:
-        assert a.merge(b) == len(BLOCKS) - 8
-        assert a.content_hash() == end and a.merge(b) == 0
-        with pytest.raises(InputError, match="must be open for writing"):
-            b.merge(a)
-    with SampleStore.open(tmp_path / "a") as a:
-        assert a.content_hash() == end
+    a, b = (SampleStore.open(tmp_path / name, writable=False) for name in "ab")
+    for place in ("a", "a", "both"):  # into one of them, once more, and into a new folder
+        with pool([a, b], tmp_path / place) as both:
+            assert both.content_hash() == end
+    with SampleStore.open(tmp_path / "a") as grown:
+        assert grown.content_hash() == end
 
 
 def test_merge_refuses_what_does_not_belong(tmp_path: Path) -> None:
@@ -305,18 +305,17 @@ def test_merge_refuses_what_does_not_belong(tmp_path: Path) -> None:
     def other(name: str) -> SampleStore:
         return SampleStore.open(tmp_path / name, writable=False)
 
-    with SampleStore.open(tmp_path / "a") as a:
-        with pytest.raises(InputError, match=r"block 2 of pair 0, stream 0` must be the same in .*a and .*b"):
-            a.merge(other("b"))
-        with pytest.raises(InputError, match="must have the layout of"):
-            a.merge(other("counts"))
-        with pytest.raises(InputError, match=r'`fingerprint.host`.*"no such field", got "far"'):
-            a.merge(other("c"))
-        with pytest.raises(InputError, match="must have the 27 samples that it had when it was drawn, got 3"):
-            a.merge(other("d"))
-        assert a.blocks() == BLOCKS[:4]
-        assert a.merge(other("c"), may_differ=["host"]) == len(BLOCKS) - 4
-        assert a.content_hash() == expected_hash(BLOCKS, layout)
+    a = other("a")
+    for name, complaint in {
+        "b": r"block 2 of pair 0, stream 0` must be the same in .*a and .*b",
+        "counts": "must have the layout of",
+        "c": r'`fingerprint.host`.*"no such field", got "far"',
+        "d": r"must have the 27 samples in .*d that it has in .*a, got 3",
+    }.items():
+        with pytest.raises(InputError, match=complaint):
+            pool([a, other(name)], tmp_path / "a")
+    with SampleStore.open(tmp_path / "a") as unchanged:
+        assert unchanged.blocks() == BLOCKS[:4]
 
 
 def test_a_closed_store_and_a_reader_refuse(tmp_path: Path) -> None:

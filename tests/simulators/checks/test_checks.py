@@ -15,7 +15,7 @@ from helpers import random_table
 from saddleback import CMDP, BoxStates, Constraint, FeatureFunction, InputError, Start, zoo
 from saddleback.simulators.checks import Report, run_checks
 from saddleback.simulators.checks.agreement import fisher, one_law, unrelated
-from saddleback.simulators.checks.finding import FALSE_ALARM
+from saddleback.simulators.checks.probe import FALSE_ALARM
 from saddleback.testing import check_simulator
 
 S, A = 6, 3

@@ -25,13 +25,13 @@ import numpy as np
 
 from saddleback.certificates.assumptions import bound_assumes
 from saddleback.certificates.bounds.bound import Bound, BoundPlan, at_start, reward_widths
-from saddleback.certificates.bounds.e_process import Bets, expected_width, stakes
 from saddleback.certificates.guide import Guide
+from saddleback.certificates.values.intervals import Bets, expected_width, stakes
 from saddleback.designs.design import Design
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.rounding import rounded
 from saddleback.problem.spaces import Array, States
-from saddleback.sampling.buffer import Buffer
+from saddleback.sampling.buffer import Buffer, counted
 from saddleback.sampling.value_functions import MaxDifference
 
 KIND = "coreset, if P is linear in the features"
@@ -58,7 +58,7 @@ class LinearPlan(BoundPlan):
         assert design.operator is not None
         share = delta / 2 if np.any(problem.observed) else delta  # the other half is for the rewards
         goal, n = math.log(2 * design.size / share), fresh.counts
-        bets = Bets(fresh.empirical_model(), n, stakes(self.spread, n, goal, self.high - self.low), goal)
+        bets = Bets(counted(fresh).empirical_model(), n, stakes(self.spread, n, goal, self.high - self.low), goal)
         V = np.clip(_maximum(fresh, self.theta), self.low, self.high)
         upper, lower = bets.upper(V), bets.lower(V)
         w = gamma * (upper - lower) / 2 + reward_widths(problem, fresh, self.sigma, delta / 2)

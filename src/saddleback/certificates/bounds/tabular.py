@@ -7,7 +7,7 @@
 V comes from optimistic value iteration on earlier samples, V = max_a(□ + γP̂V + c·w), where w is the width that the fresh
 limits are expected to have and c = 1.5 leaves room for the noise of both samples.
 
-**Optimism on the fresh samples themselves.** The limits U of :mod:`.e_process` are monotone in V, so
+**Optimism on the fresh samples themselves.** The limits U of :class:`Bets` are monotone in V, so
 T V = max_a(□ + γU(V)) is a monotone γ-contraction, and T V* ≥ V* on an event that is about the fixed V* alone. Its fixed
 point lies above V*, and so does every V with V ≥ T V; as T(V + k) = T V + γk, for *every* V at once, also one computed from
 the same samples,
@@ -33,14 +33,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.certificates.bounds.bound import Bound, BoundPlan, at_start, reward_widths
-from saddleback.certificates.bounds.e_process import Bets, expected_width, stakes
 from saddleback.certificates.guide import Guide
-from saddleback.method.evaluators.markov_chain import EmpiricalChain
+from saddleback.certificates.values.intervals import Bets, expected_width, stakes
+from saddleback.method.evaluators.lstd import EmpiricalChain
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import TabularPolicy
 from saddleback.problem.rounding import PLAN_DIGITS, first_largest, on_grid
 from saddleback.problem.spaces import Array
-from saddleback.sampling.buffer import Buffer
+from saddleback.sampling.buffer import Buffer, counted
 
 KIND = "all pairs"
 _SWEEPS = 20_000
@@ -65,7 +65,7 @@ class TabularPlan(BoundPlan):
         share = delta / 2 if np.any(problem.observed) else delta  # the other half is for the rewards
         goal, H, gamma = math.log(3 * S * A / share), problem.horizon, problem.gamma
         means, widths = fresh.utilities(problem) @ self.sigma, reward_widths(problem, fresh, self.sigma, delta / 2)
-        P, n, frozen, support = fresh.empirical_model(), fresh.counts, self.frozen, fresh.support
+        P, n, frozen, support = counted(fresh).empirical_model(), fresh.counts, self.frozen, fresh.support
         wide = Bets(P, n, stakes(self.spread, n, goal, float(np.ptp(frozen))), goal)
         above = _best(problem, means + widths + gamma * wide.upper(frozen[support])) - frozen
         below = frozen - _best(problem, means - widths + gamma * wide.lower(frozen[support]))
@@ -120,13 +120,7 @@ class AllPairs:
 
 
 def _frozen(
-    problem: CMDP,
-    earlier: Buffer,
-    box: Array,
-    sigma: Array,
-    counts: NDArray[np.int64],
-    goal: float,
-    plain: Array,
+    problem: CMDP, earlier: Buffer, box: Array, sigma: Array, counts: NDArray[np.int64], goal: float, plain: Array
 ) -> TabularPlan:
     """The function to be tested on the fresh samples, the span they are expected to show of V*, and the likely excess."""
     gamma, H, A, V = problem.gamma, problem.horizon, problem.num_actions, plain
@@ -164,7 +158,7 @@ def _value_iteration(
     problem: CMDP, buffer: Buffer, reward: Array, V: Array | None = None, accuracy: float = 1e-7
 ) -> Array:
     """The fixed point of min(H, max_a(reward + γP̂V)) over all states, ``(S,)``, up to ``accuracy``·H."""
-    gamma, H, P, support = problem.gamma, problem.horizon, buffer.empirical_model(), buffer.support
+    gamma, H, P, support = problem.gamma, problem.horizon, counted(buffer).empirical_model(), buffer.support
     V = np.minimum(_best(problem, reward) * H, H) if V is None else V
     for _ in range(_SWEEPS):
         new = np.minimum(_best(problem, reward + gamma * (P @ V[support])), H)

@@ -19,11 +19,10 @@ from numpy.typing import ArrayLike
 
 from saddleback.certificates.guide import Guide, Request
 from saddleback.certificates.linearity.findings import Finding, LinearityReport, PlainState, plain_state
-from saddleback.certificates.linearity.held_out import HeldOut, held_out_tests
-from saddleback.certificates.linearity.probes import StateFunction
+from saddleback.certificates.linearity.held_out import HeldOut, Probing, StateFunction, held_out_tests
 from saddleback.designs.design import Design
 from saddleback.errors import require
-from saddleback.method.evaluators import LSTD
+from saddleback.method.evaluators.lstd import LSTD
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Actions, Array, States
 from saddleback.sampling.blocks import Executor
@@ -70,19 +69,8 @@ def check_linearity(
     )
     if design.operator is None:
         return LinearityReport(False, (), 0, delta)
-    tests = held_out_tests(
-        problem,
-        design,
-        model,
-        samples=samples,
-        seed=seed,
-        delta=delta,
-        functions=functions,
-        num_pairs=num_pairs,
-        num_functions=num_functions,
-        first_pair=first_pair,
-        executor=executor,
-    )
+    probing = Probing(functions, num_pairs, num_functions, seed, first_pair, executor)
+    tests = held_out_tests(problem, design, model, probing, samples, delta)
     findings = (*_exact_findings(problem, design), *_held_out_findings(tests, delta))
     return LinearityReport(True, findings, tests.samples, delta)
 
@@ -102,14 +90,9 @@ def examine_linearity(
     if guide.design.operator is None:
         return None
     if samples:
+        seed, delta, executor = request.seed, request.delta, request.executor
         report = check_linearity(
-            problem,
-            guide.design,
-            model,
-            samples=samples,
-            seed=request.seed,
-            delta=request.delta,
-            executor=request.executor,
+            problem, guide.design, model, samples=samples, seed=seed, delta=delta, executor=executor
         )
     else:
         report = LinearityReport(True, _exact_findings(problem, guide.design), 0, request.delta)

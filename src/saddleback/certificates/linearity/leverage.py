@@ -14,7 +14,7 @@ from saddleback.certificates.certificate import Leverage
 from saddleback.certificates.linearity.findings import plain_state
 from saddleback.certificates.values.rollouts import Step
 from saddleback.designs.design import EXCESS, Design, leverages
-from saddleback.problem.remarks import Remark
+from saddleback.errors import Remark
 from saddleback.problem.spaces import Actions, Features, States
 from saddleback.sampling.buffer import Buffer
 

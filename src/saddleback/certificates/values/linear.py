@@ -72,7 +72,7 @@ from saddleback.errors import NumericalError
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy
 from saddleback.problem.spaces import Array
-from saddleback.sampling.buffer import Buffer, PolicyValue
+from saddleback.sampling.buffer import Buffer, PolicyValue, counted
 from saddleback.sampling.trajectories import longest
 
 _MOST_OF_CAPITAL = 0.95
@@ -98,7 +98,9 @@ class CoresetReader:
         self.q = gamma * pair_limits(variance, plan.high - plan.low, fresh.counts, plan.levels.pairs)  # (K, c, 1+m)
         self.sums, self.slack = np.zeros((2, plan.num_rollouts, self.q.shape[2]))
         self.visits = np.zeros(self.q.shape[:2])
-        self.pair = np.repeat(np.arange(fresh.design.size), np.diff(fresh.empirical_model().indptr))  # of every entry
+        self.pair = np.repeat(
+            np.arange(fresh.design.size), np.diff(counted(fresh).empirical_model().indptr)
+        )  # of every entry
 
     def __call__(self, step: Step) -> None:
         """Add one step."""
@@ -267,7 +269,7 @@ def _largest(excluded: Callable[[float], bool], top: float, step: float) -> floa
 
 def _coreset_values(reader: CoresetReader) -> Array:
     """G_x/β at every distinct next state of every pair x, in the order of the empirical model, ``(entries, 1+m)``."""
-    alpha, where = reader.visits / reader.plan.num_rollouts, reader.fresh.empirical_model().indices
+    alpha, where = reader.visits / reader.plan.num_rollouts, counted(reader.fresh).empirical_model().indices
     G = np.zeros((len(where), reader.q.shape[2]))
     for k in range(len(alpha)):
         G += alpha[k, reader.pair, None] * reader.at_support(k)[where]
@@ -281,7 +283,7 @@ def _from_rollouts(z: Array, eps: Array, h: float) -> float:
 
 def _from_coreset(reader: CoresetReader, G: Array, v: Array, g: float, beta: float, j: int) -> float:
     """The least Σ_x [Σ_j log(1 + h_x(G_x − mean G_x + D_x)) − g D_x] over |D_x| ≤ v_x."""
-    P, plan, N, row = reader.fresh.empirical_model(), reader.plan, reader.fresh.counts, reader.pair
+    P, plan, N, row = counted(reader.fresh).empirical_model(), reader.plan, reader.fresh.counts, reader.pair
     alpha, first = np.abs(reader.visits) / plan.num_rollouts, P.indptr[:-1]
     span = beta * reader.problem.gamma * ((plan.high - plan.low)[:, j] @ alpha)  # of G_x, over all states
     h = np.minimum(g / N, _MOST_OF_CAPITAL_AT_A_PAIR / np.maximum(span, 1e-300))

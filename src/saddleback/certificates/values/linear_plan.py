@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from saddleback.certificates.values.intervals import deviation_limit
 from saddleback.certificates.values.rollouts import Baseline, range_of
 from saddleback.designs.design import Design
-from saddleback.method.evaluators import LSTD
+from saddleback.method.evaluators.lstd import LSTD
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy, Policy
 from saddleback.problem.spaces import Array, States

@@ -17,6 +17,10 @@ horizon H·log(H/τ), have σ²H²·log(H/τ)/2: three to five times as much. α
     −(1−γ)l·W_N − Δ(w_0 + Σ_{0<t<N}(w_t − γw_{t−1}))  ≤  Z − Σ w_k V̂_k(ρ)  ≤  (1 − (1−γ)l)·W_N + γw_{N−1}Δ,      W_N = Σ_{t<N} w_t.
 
 *Cap.* What a run beyond L would have added has mean γ^L E[V − V̂], between −γ^L(l+Δ) and γ^L(H − l).
+
+*Baselines.* The V̂_k are fitted on buffers that were drawn before: coreset LSTD (on a table: the values of the estimated
+model), cut to [0, H]. Nothing depends on their quality but the width of the intervals; where they cannot be had, a constant
+serves.
 """
 
 from __future__ import annotations
@@ -29,16 +33,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.certificates.values.intervals import BY_NAME as INTERVALS
+from saddleback.errors import NumericalError
+from saddleback.method.evaluators.lstd import LSTD
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.policies import MixturePolicy
+from saddleback.problem.policies import MixturePolicy, Policy
 from saddleback.problem.spaces import Actions, Array, States
 from saddleback.sampling.blocks import Executor, InOrder, in_key_order
+from saddleback.sampling.buffer import Buffer
 from saddleback.sampling.trajectories import ALPHA, CHUNK, Cast, RolloutSource, Transition, chunks_for, longest
 from saddleback.sampling.trajectories import steps_per_rollout as steps_per_rollout
-from saddleback.simulators.generative_model import GenerativeModel
+from saddleback.simulators.generative_model import GenerativeModel, Stream
 
 ValueFunction = Callable[[States], Array]
 """V̂ of r, c_1..c_m at states, ``(n, 1+m)``, in utilities."""
+_TABLE_STATES = 1_000_000  # finite problems up to this size keep V̂ as a table
 
 
 @dataclass(frozen=True)
@@ -125,7 +133,6 @@ def roll_out(
     num_rollouts: int,
     *,
     seed: int,
-    stream: int,
     group: int = 0,
     observers: Sequence[Observer] = (),
     executor: Executor | None = None,
@@ -138,7 +145,7 @@ def roll_out(
     gains = np.empty((num_rollouts, 1 + m))
     members, starts = np.empty((2, num_rollouts), dtype=np.int64)
     steps = 0
-    drawn = (executor or InOrder()).run(source.draw, chunks_for(stream, group, num_rollouts))
+    drawn = (executor or InOrder()).run(source.draw, chunks_for(Stream.ROLLOUT, group, num_rollouts))
     for chunk, tape in in_key_order(drawn):
         part = slice(chunk.block * CHUNK, chunk.block * CHUNK + chunk.size)
         cast, transitions = source.play(chunk, tape)
@@ -214,3 +221,23 @@ def range_of(gamma: float, baseline: Baseline) -> tuple[Array, Array]:
     least = (-(1 - gamma) * low * W - span * np.cumsum(falls)[:, None]).min(axis=0)
     most = ((1 - (1 - gamma) * low) * W + gamma * w[:, None] * span).max(axis=0)
     return least, most
+
+
+def fit_baseline(problem: CMDP, buffer: Buffer, mixture: MixturePolicy) -> Baseline:
+    """V̂ of every member from ``buffer``, which must not hold any sample that the rollouts will use."""
+    functions, lows, highs = zip(*(_fitted(problem, buffer, member) for member in mixture.members), strict=True)
+    return Baseline(functions, np.min(lows, axis=0), np.max(highs, axis=0))
+
+
+def _fitted(problem: CMDP, buffer: Buffer, member: Policy) -> tuple[ValueFunction, Array, Array]:
+    """V̂ of one member, and its limits ``(1+m,)``."""
+    S, H = problem.num_states, problem.horizon
+    try:
+        fitted = LSTD().value_function(problem, buffer, member)
+    except NumericalError:
+        middle = np.full(1 + problem.num_constraints, H / 2)
+        return lambda states: np.broadcast_to(middle, (len(states), len(middle))), middle, middle
+    table = np.arange(S) if S is not None and S <= _TABLE_STATES else None
+    V = np.clip(fitted(np.concatenate([problem.start.states, buffer.support]) if table is None else table), 0.0, H)
+    low, high = V.min(axis=0), V.max(axis=0)
+    return lambda states: np.clip(fitted(states), low, high) if table is None else V[states], low, high

@@ -1,5 +1,158 @@
-"""Problem files in TOML: a simulator named by import path, and everything around it in the user's units."""
+"""A problem from a TOML file (docs/problem_files.md), with a simulator named by import path and everything around it in the user's
+units: read, checked, and put together.
 
-from saddleback.instances.problem_file.reading import load_problem
+    gamma, states, actions, start, pool, [simulator], [reward], [[constraints]], [features]
+
+Where the simulator is a problem of the zoo, whatever the file leaves out is that problem's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import Any
+
+from saddleback.errors import InputError
+from saddleback.files.json_file import plain, short
+from saddleback.instances.instance import Instance
+from saddleback.instances.problem_file import parts
+from saddleback.instances.problem_file.code import imported
+from saddleback.instances.problem_file.sections import Section, read_toml
+from saddleback.problem.cmdp import CMDP
+from saddleback.problem.spaces import StateSpace
+from saddleback.simulators.function import from_function
 
 __all__ = ["load_problem"]
+
+_KEYS = "name", "gamma", "states", "actions", "start", "pool", "simulator", "reward", "constraints", "features"
+_CONSTRAINTS = 'write [[constraints]] with name, values, limit = "<= 5" and units'
+_OTHER_WORDS = {
+    "discount": "gamma",
+    "horizon": "gamma",
+    "cost": "constraints",
+    "costs": "constraints",
+    "rho": "start",
+    "initial_state": "start",
+}
+
+
+def load_problem(path: str | os.PathLike[str]) -> Instance:
+    """The problem and simulator that a file describes; loads the code that the file names."""
+    file = read_toml(Path(path))
+    for word, meant in _OTHER_WORDS.items():
+        if file.has(word):
+            raise file.fault(word, "must be a known key", "an unknown one", f"did you mean {meant}?")
+    file.allow(*_KEYS)
+    remedy = (
+        'write [simulator] with function = "shop:step", or with zoo = "queue", or with gymnasium = "MountainCar-v0"'
+    )
+    where = file.table("simulator", remedy)
+    if where.has("zoo"):
+        return _from_zoo(file, where)
+    if where.has("gymnasium"):
+        return _from_environment(file, where)
+    where.allow("function", "kind")
+    where.get("function", "text", remedy='write function = "shop:step" for the function step in shop.py')
+    kind, function = parts.kind_of(where, "step"), imported(where, "function")
+    fields = _fields(file, kind, parts.states_of(file), parts.actions_of(file))
+    problem = _problem(file, fields | {"actions": parts.action_names(file)})
+    model = from_function(function, problem.states, signals=_observed(file), batched=kind == "batch")
+    return Instance(str(path), problem, model, None, "a problem file", {})
+
+
+def _observed(file: Section) -> tuple[str | None, ...]:
+    """Names of what the simulator returns beside the next state, None for what is known."""
+    signals = [("reward", file.values["reward"]), *((c["name"], c) for c in file.values["constraints"])]
+    names = tuple(name if table["values"] == "observed" else None for name, table in signals)
+    return names if any(names) else ()
+
+
+def _fields(file: Section, kind: str, space: StateSpace, num_actions: int, ends: bool = False) -> dict[str, Any]:
+    """Everything that a CMDP is made of."""
+    shape = (getattr(space, "num", None), num_actions)
+    reward = file.table("reward", 'write [reward] with values = "shop:reward" and range = [0, 1]')
+    reward.allow("values", "range", "kind")
+    values = parts.signal_of(reward, kind, shape)
+    constraints = [parts.constraint_of(c, kind, shape, {}) for c in file.tables("constraints", _CONSTRAINTS)]
+    if not constraints:
+        raise file.fault("constraints", "must hold at least one", "none", _CONSTRAINTS)
+    return {
+        "gamma": parts.gamma_of(file),
+        "start": parts.start_of(file, space),
+        "num_actions": num_actions,
+        "states": space,
+        "reward": values,
+        "reward_range": parts.range_of(reward, values),
+        "constraints": constraints,
+        "candidates": parts.pool_of(file, space, num_actions, ends),
+        "features": parts.features_of(file, kind, space, num_actions),
+        "name": file.get("name", "text", file.file.stem),
+    }
+
+
+def _from_environment(file: Section, where: Section) -> Instance:
+    """A Gymnasium environment, which has states of its own, and actions too unless the file lists them."""
+    from saddleback.simulators.gymnasium_env import EnvSampler, from_gymnasium
+
+    where.allow("gymnasium", "settings")
+    if file.has("states"):
+        raise file.fault("states", "must be left out with an environment", short(file.values["states"]), "remove it")
+    name, settings = where.get("gymnasium", "text"), where.get("settings", "a table", {})
+    for c in (file.table("reward", _CONSTRAINTS), *file.tables("constraints", _CONSTRAINTS)):
+        c.get("values", "anything")
+    try:
+        model = from_gymnasium(name, signals=_observed(file), actions=file.get("actions", "anything", None), **settings)
+    except InputError as error:
+        at = file if file.has(error.name) else where
+        raise at.fault(
+            error.name if at.has(error.name) else "gymnasium", error.rule, error.value, error.remedy
+        ) from None
+    except Exception as error:  # Gymnasium's own, and the environment's
+        what = plain(f"{type(error).__name__}: {error}", 300)
+        raise where.fault("gymnasium", "must name an environment that can be made", what, "check the name") from error
+    sampler = model._sample
+    assert isinstance(sampler, EnvSampler)
+    fields = _fields(file, "batch", model.states, len(sampler.actions), sampler.terminates)
+    return Instance(str(file.file), _problem(file, fields), model, None, f"the environment {name}", {})
+
+
+def _from_zoo(file: Section, where: Section) -> Instance:
+    """A problem of the zoo with its discount, start, features, limits or name changed."""
+    instance = parts.zoo_of(where)
+    for key in ("states", "actions", "reward", "pool"):
+        if file.has(key):
+            remedy = "remove it: the zoo problem has its own"
+            raise file.fault(key, "must be left out with a zoo problem", short(file.values[key]), remedy)
+    problem = instance.problem
+    shape = (problem.num_states, problem.num_actions)
+    changes: dict[str, Any] = {"name": file.get("name", "text", file.file.stem)}
+    if file.has("gamma"):
+        changes["gamma"] = parts.gamma_of(file)
+    if file.has("start"):
+        changes["start"] = parts.start_of(file, problem.states)
+    if file.has("features"):
+        changes["features"] = parts.features_of(file, "batch", problem.states, problem.num_actions)
+    if file.has("constraints"):
+        known = {c.name: c for c in problem.constraints}
+        given = file.tables("constraints", "each is a table")
+        changes["constraints"] = [parts.constraint_of(c, "batch", shape, known) for c in given]
+    fields = {f.name: getattr(problem, f.name) for f in dataclasses.fields(problem) if f.init}
+    changed = _problem(file, {**fields, **changes})
+    if changed.observed.any() and [c.name for c in changed.constraints] != [c.name for c in problem.constraints]:
+        rule = "must be those of the zoo problem, in its order, where its simulator observes them"
+        raise file.fault("constraints", rule, "others", "change their limits only")
+    return Instance(str(file.file), changed, instance.simulator, None, instance.summary, {})
+
+
+def _problem(file: Section, fields: dict[str, Any]) -> CMDP:
+    """The problem, whose own complaints get the line of what they are about."""
+    try:
+        return CMDP(**fields)
+    except InputError as error:
+        for i, constraint in enumerate(fields["constraints"]):
+            if constraint.name == error.name and i < len(file.values.get("constraints", [])):
+                where = Section(file.file, file.text, file.values["constraints"][i], ("constraints", i))
+                raise where.fault(None, error.rule, error.value, error.remedy) from None
+        name = error.name.partition(".")[0].partition("[")[0]
+        raise file.fault(name if file.has(name) else None, error.rule, error.value, error.remedy) from None

@@ -7,7 +7,6 @@ stands in one statement has that statement's line.
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from saddleback.errors import InputError, StorageError
+from saddleback.errors import InputError, StorageError, nearest
 from saddleback.files.json_file import plain, short
 
 Place = tuple[str | int, ...]
@@ -55,8 +54,7 @@ class Section:
         """Refuse keys other than these."""
         for key in self.values:
             if key not in names:
-                near = difflib.get_close_matches(key, names, 1, 0.6)
-                meant = f"did you mean {near[0]}?" if near else f"known keys are {', '.join(names)}"
+                meant = nearest(key, names, f"known keys are {', '.join(names)}")
                 raise self.fault(plain(key), "must be a known key", "an unknown one", meant)
 
     def get(self, key: str, kind: str, default: Any = _MISSING, remedy: str = _SEE) -> Any:
@@ -76,9 +74,7 @@ class Section:
         """The value of a key, one of a few words."""
         word = self.get(key, "text", default, remedy)
         if word not in words:
-            near = difflib.get_close_matches(word, words, 1, 0.6)
-            meant = f"did you mean {near[0]}?" if near else remedy
-            raise self.fault(key, f"must be one of {', '.join(words)}", short(word), meant)
+            raise self.fault(key, f"must be one of {', '.join(words)}", short(word), nearest(word, words, remedy))
         return str(word)
 
     def has(self, key: str) -> bool:

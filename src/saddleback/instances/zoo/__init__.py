@@ -1,7 +1,8 @@
 """The zoo: named problems with known answers. ``make("wireless", budget=0.3)`` gives an :class:`Instance`.
 
-A problem is one file with one function whose keyword parameters have defaults, simple types and a line each in the
-docstring; :func:`make` checks and converts what a caller or a command line gives.
+A problem is one function, in a file that is imported when the problem is asked for. Its keyword parameters have defaults, simple
+types with their ranges (:mod:`saddleback.instances.zoo._building`) and a line each in the docstring; :func:`make` checks and
+converts what a caller or a command line gives.
 """
 
 from __future__ import annotations
@@ -11,53 +12,35 @@ import math
 import types
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from saddleback.errors import InputError
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo.cliff_walking import cliff_walking
-from saddleback.instances.zoo.frozen_lake import frozen_lake
-from saddleback.instances.zoo.garnet import garnet
-from saddleback.instances.zoo.gridworld import gridworld
-from saddleback.instances.zoo.hard_instance import hard_instance
-from saddleback.instances.zoo.inventory import inventory
-from saddleback.instances.zoo.linear_quadratic import linear_quadratic
-from saddleback.instances.zoo.maintenance import maintenance
-from saddleback.instances.zoo.mountain_car import mountain_car
-from saddleback.instances.zoo.pendulum import pendulum
-from saddleback.instances.zoo.queue import queue
-from saddleback.instances.zoo.queue_network import queue_network
-from saddleback.instances.zoo.random_linear import random_linear
-from saddleback.instances.zoo.river_swim import river_swim
-from saddleback.instances.zoo.routing import routing
-from saddleback.instances.zoo.streaming import streaming
-from saddleback.instances.zoo.taxi import taxi
-from saddleback.instances.zoo.warehouse import warehouse
-from saddleback.instances.zoo.wireless import wireless
+from saddleback.instances.zoo._building import Range
 from saddleback.problem.registry import Registry
 
 BY_NAME: Registry[Callable[..., Instance]] = Registry(
     "problems",
     {
-        "wireless": wireless,
-        "gridworld": gridworld,
-        "queue": queue,
-        "garnet": garnet,
-        "random-linear": random_linear,
-        "hard-instance": hard_instance,
-        "routing": routing,
-        "inventory": inventory,
-        "maintenance": maintenance,
-        "streaming": streaming,
-        "river-swim": river_swim,
-        "queue-network": queue_network,
-        "warehouse": warehouse,
-        "frozen-lake": frozen_lake,
-        "taxi": taxi,
-        "cliff-walking": cliff_walking,
-        "linear-quadratic": linear_quadratic,
-        "mountain-car": mountain_car,
-        "pendulum": pendulum,
+        "wireless": "saddleback.instances.zoo.wireless:wireless",
+        "gridworld": "saddleback.instances.zoo.gridworld:gridworld",
+        "queue": "saddleback.instances.zoo.queue:queue",
+        "garnet": "saddleback.instances.zoo.garnet:garnet",
+        "random-linear": "saddleback.instances.zoo.random_linear:random_linear",
+        "hard-instance": "saddleback.instances.zoo.hard_instance:hard_instance",
+        "routing": "saddleback.instances.zoo.routing:routing",
+        "inventory": "saddleback.instances.zoo.inventory:inventory",
+        "maintenance": "saddleback.instances.zoo.maintenance:maintenance",
+        "streaming": "saddleback.instances.zoo.streaming:streaming",
+        "river-swim": "saddleback.instances.zoo.river_swim:river_swim",
+        "queue-network": "saddleback.instances.zoo.queue_network:queue_network",
+        "warehouse": "saddleback.instances.zoo.warehouse:warehouse",
+        "frozen-lake": "saddleback.instances.zoo.toy_text:frozen_lake",
+        "taxi": "saddleback.instances.zoo.toy_text:taxi",
+        "cliff-walking": "saddleback.instances.zoo.toy_text:cliff_walking",
+        "linear-quadratic": "saddleback.instances.zoo.linear_quadratic:linear_quadratic",
+        "mountain-car": "saddleback.instances.zoo.classic_control:mountain_car",
+        "pendulum": "saddleback.instances.zoo.classic_control:pendulum",
     },
 )
 
@@ -79,7 +62,7 @@ class Parameter(NamedTuple):
 def make(name: str, /, **parameters: Any) -> Instance:
     """Build the named problem; strings are converted to the type of the parameter they are for."""
     build = _builder(name)
-    kinds = get_type_hints(build)
+    kinds = get_type_hints(build, include_extras=True)
     listing = f"{name} takes " + ", ".join(f"{p.name}={p.default}" for p in describe(name))
     converted = {}
     for parameter, value in parameters.items():
@@ -87,6 +70,10 @@ def make(name: str, /, **parameters: Any) -> Instance:
             raise InputError(parameter, f"must be a parameter of {name}", repr(value), listing)
         converted[parameter] = _convert(parameter, value, kinds[parameter], listing)
     try:
+        for parameter, value in converted.items():
+            for said in get_args(kinds[parameter]):
+                if isinstance(said, Range):
+                    said.check(parameter, value)
         return build(**converted)
     except InputError as error:  # out of range: the same list helps
         raise InputError(error.name, error.rule, error.value, f"{error.remedy}; {listing}") from None
@@ -110,7 +97,7 @@ def _convert(name: str, value: Any, kind: Any, listing: str) -> Any:
     optional = isinstance(kind, types.UnionType)  # "float | None": left out, a rule decides
     if optional and value is None:
         return None
-    target = get_args(kind)[0] if optional else kind
+    target = get_args(kind)[0] if optional or get_origin(kind) is Annotated else kind
     result = _parsed(value, target) if isinstance(value, str) else _cast(value, target)
     if result is None or (target is float and not math.isfinite(result)):
         raise InputError(name, f"must be {_KINDS[target]}", repr(value), listing)

@@ -2,7 +2,7 @@
 
 Successors are distinct and uniform, their probabilities uniform on the simplex, reward and constraint signals independent
 and uniform on [0, 1], the start uniform. The thresholds lie midway between V_c of the unconstrained optimum and max V_c
-(several constraints: :func:`saddleback.instances.landmarks.midway`).
+(several constraints: :func:`saddleback.instances.instance.midway`).
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from saddleback.errors import at_least, discount, require
-from saddleback.instances.instance import Instance
-from saddleback.instances.landmarks import midway
-from saddleback.instances.zoo._check import effort, memory
+from saddleback.errors import at_least, require
+from saddleback.instances.instance import Instance, midway
+from saddleback.instances.zoo._building import Count, Discount, Seed, effort, memory
 from saddleback.simulators.table import Table
 
 _MOST_COMPARED = 1e9  # about three seconds
@@ -22,12 +21,12 @@ _MOST_COMPARED = 1e9  # about three seconds
 
 def garnet(
     *,
-    states: int = 50,
-    actions: int = 4,
+    states: Count = 50,
+    actions: Count = 4,
     successors: int = 5,
-    gamma: float = 0.9,
-    constraints: int = 1,
-    seed: int = 0,
+    gamma: Discount = 0.9,
+    constraints: Count = 1,
+    seed: Seed = 0,
 ) -> Instance:
     """A random sparse table.
 
@@ -39,12 +38,7 @@ def garnet(
     seed: of the random table
     """
     S, A, m = states, actions, constraints
-    at_least("states", S, 1)
-    at_least("actions", A, 1)
     at_least("successors", successors, 1, S)
-    at_least("constraints", m, 1)
-    at_least("seed", seed, 0)
-    discount(gamma)
     memory("states", S * A * (successors + m + 2), "use fewer states, actions or successors")
     fewer = "use fewer states, actions, successors or constraints, or a smaller gamma"
     effort("states", S, S * A * successors, gamma, fewer, 1 + m)
@@ -59,14 +53,13 @@ def garnet(
     P = scipy.sparse.csr_array((chance.ravel(), indices.ravel(), indptr), shape=(S * A, S))
     P.sort_indices()
     reward, signals = rng.random((S, A)), rng.random((m, S, A))
-    rho = np.full(S, 1 / S)
     table = Table.of(
         P,
         reward,
         signals,
         np.zeros(m),  # until midway
         gamma=gamma,
-        rho=rho,
+        rho=np.full(S, 1 / S),
         names=[f"c{i + 1}" for i in range(m)],
         reward_range=(0.0, 1.0),
         ranges=((0.0, 1.0),) * m,

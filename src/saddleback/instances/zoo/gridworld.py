@@ -11,19 +11,25 @@ discounted number of steps in the lake "≤" a limit.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 import scipy.sparse
 
-from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import effort, memory
-from saddleback.simulators.table import Table
+from saddleback.instances.zoo._building import Amount, Discount, Range, Share, effort, limited, memory
+from saddleback.problem.cmdp import Constraint
 
 MOVES = np.array([[0, 1], [1, 0], [0, -1], [-1, 0]])  # (dx, dy): up, right, down, left
 
 
 def gridworld(
-    *, width: int = 7, height: int = 5, slip: float = 0.1, limit: float = 1.0, gamma: float = 0.9
+    *,
+    width: Annotated[int, Range(3)] = 7,
+    height: Annotated[int, Range(2)] = 5,
+    slip: Share = 0.1,
+    limit: Amount = 1.0,
+    gamma: Discount = 0.9,
 ) -> Instance:
     """Reach the goal across or around a lake.
 
@@ -33,11 +39,6 @@ def gridworld(
     limit: discounted number of steps in the lake
     gamma: discount factor a step
     """
-    at_least("width", width, 3)
-    at_least("height", height, 2)
-    number("slip", slip, 0.0, 1.0)
-    number("limit", limit, 0.0)
-    discount(gamma)
     S, A = width * height, len(MOVES)
     memory("width", S * A * 3, "make the grid smaller")
     effort("width", S, S * A * 3, gamma, "make the grid smaller, or gamma")
@@ -54,17 +55,12 @@ def gridworld(
         (chance.ravel(), (np.repeat(np.arange(S * A), 3), ways.ravel())), shape=(S * A, S)
     )  # equal ways add up
     kind = np.where(water, "lake", np.where(np.arange(S) == goal, "goal", "dry"))
-    table = Table.of(
+    return limited(
+        "gridworld",
+        f"reach the goal of a {width} x {height} grid with at most {limit:g} discounted steps in the lake",
         P,
         np.repeat(np.arange(S) == goal, A).reshape(S, A).astype(np.float64),
-        np.repeat(water, A).reshape(1, S, A).astype(np.float64),
-        [limit],
+        Constraint("lake", water[:, None], "<=", limit),
         gamma=gamma,
-        rho=(np.arange(S) == 0).astype(np.float64),
-        senses=["<="],
-        names=["lake"],
-        name="gridworld",
         state_names=[f"column {i}, row {j} ({k})" for i, j, k in zip(x, y, kind, strict=True)],
     )
-    summary = f"reach the goal of a {width} x {height} grid with at most {limit:g} discounted steps in the lake"
-    return Instance.of_table(table, summary)

@@ -20,13 +20,16 @@ An action is an int64: bit 0 is a', bit j the sign of ā_j (1 is +). No array of
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from saddleback.errors import InputError, at_least, number, require
+from saddleback.errors import number, require
+from saddleback.features import FeatureMap
 from saddleback.instances.instance import Instance
+from saddleback.instances.zoo._building import Range, Seed, limited_table
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.policies import Policy
 from saddleback.problem.rounding import TIE
@@ -40,7 +43,7 @@ _ALL_ACTIONS_DIM = 12  # up to this d the 2^(d−4) actions are listed: 256 of t
 
 
 @dataclass(frozen=True)
-class HardFeatures:
+class HardFeatures(FeatureMap):
     """φ with its argmax oracle: max_ā⟨θ, ā⟩ = ‖θ‖₁/√(d−5) at ā = sign(θ)/√(d−5)."""
 
     dim: int
@@ -66,19 +69,11 @@ class HardFeatures:
 
     def all(self, states: States) -> Array:
         """Rows ``(n, A, d)``; refused where there are too many actions."""
-        if self.dim > _ALL_ACTIONS_DIM:
-            raise InputError(
-                "dim",
-                f"must be at most {_ALL_ACTIONS_DIM} where every action is listed (a softmax, a table)",
-                f"{self.dim}, that is {self.num_actions} actions",
-                "use an oracle that asks for the maximum only, such as ls-mdvi",
-            )
-        n, A = len(states), self.num_actions
-        return self.at(np.repeat(states, A), np.tile(np.arange(A), n)).reshape(n, A, self.dim)
-
-    def values(self, states: States, theta: Array) -> Array:
-        """⟨φ(s, ·), θ⟩; refused where there are too many actions."""
-        return np.asarray(self.all(states) @ theta)
+        rule = f"must be at most {_ALL_ACTIONS_DIM} where every action is listed (a softmax, a table)"
+        remedy = "use an oracle that asks for the maximum only, such as ls-mdvi"
+        found = f"{self.dim}, that is {self.num_actions} actions"
+        require(self.dim <= _ALL_ACTIONS_DIM, "dim", rule, found, remedy)
+        return super().all(states)
 
     def maximum(self, states: States, theta: Array) -> Array:
         """max_a ⟨φ(s, a), θ⟩."""
@@ -111,16 +106,12 @@ class HardModel:
 
     def __post_init__(self) -> None:
         g, b, zeta, Delta = self.gamma, self.threshold, self.zeta, self.delta
-        require(0 < g < 1, "gamma", "must lie in (0, 1)", g, "use 0.8 or more")
-        at_least("dim", self.dim, 6, 66)  # 2^62 actions still fit an int64
         number("zeta", zeta, 0.0, g / (1 - g) / 2, open_low=True)  # above γH/2 no b is left
-        _within(
-            "delta", Delta, 0.0, min(g, 1 - g), "min(γ, 1−γ)", "with Δ ≤ 0.2(1−γ) the theorem's condition holds too"
-        )
+        remedy = "with Δ ≤ 0.2(1−γ) the theorem's condition holds too"
+        _within("delta", Delta, 0.0, min(g, 1 - g), "min(γ, 1−γ)", remedy)
         top = min(g / (1 - g) - zeta, zeta + g / (1 - g**2 - g * Delta))
-        _within(
-            "threshold", b, zeta, top, "min(γH−ζ, ζ+γ/(1−γ²−γΔ))", "0.4H is inside for γ ≥ 0.8, Δ ≤ 0.2(1−γ), small ζ"
-        )
+        remedy = "0.4H is inside for γ ≥ 0.8, Δ ≤ 0.2(1−γ), small ζ"
+        _within("threshold", b, zeta, top, "min(γH−ζ, ζ+γ/(1−γ²−γΔ))", remedy)
         assert -1e-9 <= self.u <= 1 + 1e-9 and 0 <= self.safe <= 1 + 1e-9  # what the range above is for
 
     @property
@@ -175,19 +166,11 @@ class HardModel:
         )
         chance = np.concatenate([np.ones(A), stay, 1 - stay, np.ones(A), np.ones(A)])
         states, actions = np.repeat(np.arange(4), A), np.tile(a, 4)
-        return Table.of(
-            scipy.sparse.csr_array((chance, (rows, columns)), shape=(4 * A, 4)),
-            self.reward(states, actions).reshape(4, A),
-            self.constraint(states, actions).reshape(1, 4, A),
-            [self.threshold],
-            gamma=self.gamma,
-            rho=[1.0, 0.0, 0.0, 0.0],
-            names=["c"],
-            reward_range=(0.0, 1.0),
-            ranges=((0.0, 1.0),),
-            name="hard-instance",
-            state_names=STATE_NAMES,
-        )
+        P = scipy.sparse.csr_array((chance, (rows, columns)), shape=(4 * A, 4))
+        reward, cost = (f(states, actions).reshape(4, A) for f in (self.reward, self.constraint))
+        limit = Constraint("c", cost, ">=", self.threshold, (0.0, 1.0))
+        more = {"reward_range": (0.0, 1.0), "state_names": STATE_NAMES}
+        return limited_table("hard-instance", P, reward, limit, gamma=self.gamma, **more)
 
 
 def hard_instance(
@@ -196,8 +179,8 @@ def hard_instance(
     threshold: float | None = None,
     zeta: float = 0.5,
     delta: float | None = None,
-    dim: int = 8,
-    seed: int = 0,
+    dim: Annotated[int, Range(6, 66)] = 8,  # 2^62 actions still fit an int64
+    seed: Seed = 0,
 ) -> Instance:
     """The lower-bound instance: four states, 2^(d-4) actions, one of which is hidden.
 
@@ -209,8 +192,6 @@ def hard_instance(
     seed: of the hidden direction beta
     """
     require(0 < gamma < 1, "gamma", "must lie in (0, 1)", gamma, "use 0.8 or more")
-    at_least("dim", dim, 6, 66)
-    at_least("seed", seed, 0)
     b = 0.4 / (1 - gamma) if threshold is None else threshold
     Delta = 0.2 * (1 - gamma) if delta is None else delta
     beta = int(np.random.default_rng(np.random.SeedSequence(seed)).integers(0, 1 << (dim - 5)))

@@ -18,25 +18,25 @@ neighbouring order-up-to levels of that envelope.
 
 from __future__ import annotations
 
-import numpy as np
-from scipy.special import gammaln, pdtrc, xlogy
+from typing import Annotated
 
-from saddleback.errors import at_least, discount, number
+import numpy as np
+
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import memory
+from saddleback.instances.zoo._building import Amount, Count, Discount, Range, Share, limited, memory
+from saddleback.problem.cmdp import Constraint
 from saddleback.problem.spaces import Array
-from saddleback.simulators.table import Table
 
 
 def inventory(
     *,
-    capacity: int = 15,
-    demand: float = 5.0,
-    price: float = 4.0,
-    cost: float = 2.0,
-    holding: float = 0.5,
-    limit: float = 0.05,
-    gamma: float = 0.9,
+    capacity: Count = 15,
+    demand: Annotated[float, Range(0.0, 1e6, open_low=True)] = 5.0,
+    price: Amount = 4.0,
+    cost: Amount = 2.0,
+    holding: Amount = 0.5,
+    limit: Share = 0.05,
+    gamma: Discount = 0.9,
 ) -> Instance:
     """Order stock with a limit on the probability of a stock-out.
 
@@ -48,33 +48,20 @@ def inventory(
     limit: probability of a stock-out a day, discounted average; the threshold of the constraint is limit * H
     gamma: discount factor a day
     """
-    at_least("capacity", capacity, 1)
-    number("demand", demand, 0.0, 1e6, open_low=True)
-    number("price", price, 0.0)
-    number("cost", cost, 0.0)
-    number("holding", holding, 0.0)
-    number("limit", limit, 0.0, 1.0)
-    discount(gamma)
     S = A = capacity + 1
     memory("capacity", S * A * S, "hold fewer items")
     level = np.minimum(np.arange(S)[:, None] + np.arange(A), capacity)  # y, (S, A)
     sold, stock_out, after = _day(capacity, demand)
     ordered = level - np.arange(S)[:, None]
-    table = Table.of(
+    return limited(
+        "inventory",
+        f"order stock for a mean demand of {demand:g}; stock-outs on at most {100 * limit:g} % of the days",
         after[level],
         price * sold[level] - cost * ordered - holding * (level - sold[level]),
-        stock_out[level][None],
-        [limit / (1 - gamma)],
+        Constraint("stock-out", stock_out[level], "<=", limit / (1 - gamma), (0.0, 1.0)),
         gamma=gamma,
-        rho=(np.arange(S) == 0).astype(np.float64),
-        senses=["<="],
-        names=["stock-out"],
-        ranges=((0.0, 1.0),),
-        name="inventory",
         state_names=[f"{s} in stock" for s in range(S)],
     )
-    summary = f"order stock for a mean demand of {demand:g}; stock-outs on at most {100 * limit:g} % of the days"
-    return Instance.of_table(table, summary)
 
 
 def levels(*, capacity: int, demand: float, price: float, cost: float, holding: float, gamma: float) -> Array:
@@ -86,6 +73,8 @@ def levels(*, capacity: int, demand: float, price: float, cost: float, holding: 
 
 def _day(capacity: int, demand: float) -> tuple[Array, Array, Array]:
     """E[min(D, y)] and P(D > y), ``(capacity+1,)``, and the law of max(y − D, 0) for every y, rows."""
+    from scipy.special import gammaln, pdtrc, xlogy  # slow to import, and needed by this problem alone
+
     y = np.arange(capacity + 1)
     chance = np.exp(xlogy(y, demand) - demand - gammaln(y + 1))  # P(D = n)
     above = np.asarray(pdtrc(y, demand), dtype=np.float64)  # P(D > n)

@@ -22,30 +22,31 @@ and the constrained optimum is the best mixture of constant gains: the upper env
 from __future__ import annotations
 
 import math
+from typing import Annotated
 
 import numpy as np
 
-from saddleback.errors import at_least, discount, number, require
+from saddleback.errors import number, require
 from saddleback.features import FeatureFunction
 from saddleback.instances.instance import Instance
+from saddleback.instances.zoo._building import Discount, Range
 from saddleback.method.master_lp import solve_master
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.spaces import Actions, Array, BoxStates, States
 from saddleback.simulators.generative_model import GenerativeModel
 
-_MOST_ACTIONS = 1000  # each is a feature too
 _POOL = 21  # states of the candidate pool, evenly spaced: zero and the ends, which carry the optimal design, among them
 
 
 def linear_quadratic(
     *,
-    actions: int = 5,
-    drift: float = 0.8,
+    actions: Annotated[int, Range(2, 1000)] = 5,  # each is a feature too
+    drift: Annotated[float, Range(0.0, 0.999)] = 0.8,
     gain: float = 0.6,
-    noise: float = 0.2,
+    noise: Annotated[float, Range(1e-100, 1e100)] = 0.2,
     start: float = 1.0,
-    limit: float = 0.08,
-    gamma: float = 0.95,
+    limit: Annotated[float, Range(0.0, 1e250)] = 0.08,
+    gamma: Discount = 0.95,
 ) -> Instance:
     """Keep a disturbed state near zero with little control energy; the optimum is known in closed form.
 
@@ -57,20 +58,14 @@ def linear_quadratic(
     limit: second moment of the state, discounted average; the threshold of the constraint is limit * H
     gamma: discount factor a step
     """
-    at_least("actions", actions, 2, _MOST_ACTIONS)
-    number("drift", drift, 0.0, 0.999)
     number("gain", gain, 0.0, 1.0 + drift, open_low=True)
-    number("noise", noise, 1e-100, 1e100)
-    number("limit", limit, 0.0, 1e250)
-    discount(gamma)
     k = np.linspace(0.0, gain, actions)
     f = drift - k
     fastest = float(np.abs(f).max())
     require(fastest < 1, "gain", f"must be below 1 + drift = {1 + drift:g}", gain, "or the state runs away")
     L = noise / (1 - fastest)
-    require(
-        abs(start) <= L, "start", f"must lie within {L:g} of zero", start, "there the state can never leave the box"
-    )
+    remedy = "there the state can never leave the box"
+    require(abs(start) <= L, "start", f"must lie within {L:g} of zero", start, remedy)
 
     def sample(states: States, chosen: Actions, rng: np.random.Generator) -> States:
         w = rng.uniform(-noise, noise, size=len(states))

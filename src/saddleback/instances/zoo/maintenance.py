@@ -11,12 +11,13 @@ Reward: money. Constraint: availability, the share of discounted time in which t
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
-from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import memory
-from saddleback.simulators.table import Table
+from saddleback.instances.zoo._building import Amount, Discount, Range, Share, limited, memory
+from saddleback.problem.cmdp import Constraint
 
 RUN, REPLACE = 0, 1
 MOST_WEAR_LOSS = 0.5  # of the output, at the last degree
@@ -24,15 +25,15 @@ MOST_WEAR_LOSS = 0.5  # of the output, at the last degree
 
 def maintenance(
     *,
-    grades: int = 10,
-    wear: float = 0.5,
-    breakage: float = 0.3,
-    output: float = 1.0,
-    planned: float = 5.0,
-    emergency: float = 6.0,
-    swift: float = 0.3,
-    floor: float = 0.85,
-    gamma: float = 0.95,
+    grades: Annotated[int, Range(2)] = 10,
+    wear: Share = 0.5,
+    breakage: Share = 0.3,
+    output: Amount = 1.0,
+    planned: Amount = 5.0,
+    emergency: Amount = 6.0,
+    swift: Share = 0.3,
+    floor: Share = 0.85,
+    gamma: Discount = 0.95,
 ) -> Instance:
     """Run or replace a machine that wears, with a floor on its availability.
 
@@ -46,12 +47,6 @@ def maintenance(
     floor: share of discounted time at work; the threshold of the constraint is floor * H
     gamma: discount factor a slot
     """
-    at_least("grades", grades, 2)
-    for name, value in (("wear", wear), ("breakage", breakage), ("swift", swift), ("floor", floor)):
-        number(name, value, 0.0, 1.0)
-    for name, value in (("output", output), ("planned", planned), ("emergency", emergency)):
-        number(name, value, 0.0)
-    discount(gamma)
     S = grades + 1
     memory("grades", S * 2 * S, "use fewer degrees of wear")
     broken, degree = grades, np.arange(grades)
@@ -66,19 +61,9 @@ def maintenance(
     reward = np.zeros((S, 2))
     reward[degree, RUN] = output * (1 - MOST_WEAR_LOSS * degree / (grades - 1))
     reward[degree, REPLACE], reward[broken, REPLACE] = -planned, -emergency
-    works = np.zeros((1, S, 2))
-    works[0, degree, RUN] = 1.0
-    table = Table.of(
-        P,
-        reward,
-        works,
-        [floor / (1 - gamma)],
-        gamma=gamma,
-        rho=(np.arange(S) == 0).astype(np.float64),
-        names=["availability"],
-        ranges=((0.0, 1.0),),
-        name="maintenance",
-        state_names=["as new", *(f"worn {k} of {grades - 1}" for k in range(1, grades)), "broken"],
-    )
+    works = np.zeros((S, 2))
+    works[degree, RUN] = 1.0
     summary = f"replace a machine in time; it works at least {100 * floor:g} % of the time"
-    return Instance.of_table(table, summary)
+    constraint = Constraint("availability", works, ">=", floor / (1 - gamma), (0.0, 1.0))
+    names = ["as new", *(f"worn {k} of {grades - 1}" for k in range(1, grades)), "broken"]
+    return limited("maintenance", summary, P, reward, constraint, gamma=gamma, state_names=names)

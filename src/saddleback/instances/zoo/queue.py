@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import memory
-from saddleback.simulators.table import Table
+from saddleback.instances.zoo._building import Amount, Count, Discount, Share, limited, memory
+from saddleback.problem.cmdp import Constraint
 
 
 def queue(
-    *, capacity: int = 10, arrival: float = 0.6, service: float = 0.5, limit: float = 1.5, gamma: float = 0.95
+    *, capacity: Count = 10, arrival: Share = 0.6, service: Share = 0.5, limit: Amount = 1.5, gamma: Discount = 0.95
 ) -> Instance:
     """Admit as many customers as a limit on the number in the system allows.
 
@@ -30,11 +29,6 @@ def queue(
     limit: number in the system, discounted average; the threshold of the constraint is limit * H
     gamma: discount factor a slot
     """
-    at_least("capacity", capacity, 1)
-    number("arrival", arrival, 0.0, 1.0)
-    number("service", service, 0.0, 1.0)
-    number("limit", limit, 0.0)
-    discount(gamma)
     S = capacity + 1
     memory("capacity", S * 2 * S, "hold fewer customers")
     length = np.arange(S)
@@ -49,18 +43,7 @@ def queue(
     ):
         s = length[(length + step >= 0) & (length + step < S)]  # the chance of leaving that range is zero
         P[s, :, s + step] = chance[s]
-    H = 1 / (1 - gamma)
-    table = Table.of(
-        P,
-        joins,
-        np.repeat(length, 2).reshape(1, S, 2).astype(np.float64),
-        [limit * H],
-        gamma=gamma,
-        rho=(length == 0).astype(np.float64),
-        senses=["<="],
-        names=["number-in-system"],
-        name="queue",
-        state_names=[f"{n} in system" for n in length],
-    )
     summary = f"admit customers to a queue of {capacity}; average number in the system <= {limit:g}"
-    return Instance.of_table(table, summary)
+    constraint = Constraint("number-in-system", length[:, None], "<=", limit * (1 / (1 - gamma)))
+    names = [f"{n} in system" for n in length]
+    return limited("queue", summary, P, joins, constraint, gamma=gamma, state_names=names)

@@ -18,18 +18,15 @@ the features interpolate on a grid of knots (:mod:`saddleback.features.multiline
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
-from saddleback.instances.landmarks import landmarks
-from saddleback.instances.zoo._grid import Grid
-from saddleback.instances.zoo._outcomes import TABLE_STATES, Outcomes, product
-from saddleback.problem.cmdp import CMDP, Constraint, Start
-from saddleback.problem.spaces import Actions, Array, FiniteStates, States
-from saddleback.simulators.table import Table
+from saddleback.instances.zoo._building import Amount, Discount, Grid, GridProblem, Outcomes, Range, Share, product
+from saddleback.problem.cmdp import Constraint
+from saddleback.problem.spaces import Actions, Array, States
 
 BURST_SHARE, BURST_CHANCE = 0.06, np.array([0.3, 0.4, 0.3])  # bursts of 0, 1, 2 times the share
 DONE_SHARE, DONE_CHANCE = (0.10, 0.12), (0.6, 0.5)  # a slot's work of each station, and its chance
@@ -89,32 +86,20 @@ class Network:
         """Packets in the network, in capacities."""
         return np.asarray(self.grid.split(states).sum(axis=1) / self.capacity)
 
-    @property
-    def most(self) -> float:
-        """The largest reward."""
-        return float(BURST_CHANCE @ self.bursts / self.capacity)
-
-    def table(self, limit: float, gamma: float) -> Table:
-        """Everything written out: for checks only, and some 500 bytes a state."""
-        S = self.grid.num_states
-        states, actions = np.repeat(np.arange(S), 3), np.tile(np.arange(3), S)
-        return Table.of(
-            self.outcomes().matrix(),
-            self.reward(states, actions).reshape(S, 3),
-            self.backlog(states, actions).reshape(1, S, 3),
-            [limit / (1 - gamma)],
-            gamma=gamma,
-            rho=(np.arange(S) == 0).astype(np.float64),
-            senses=["<="],
-            names=["backlog"],
-            reward_range=(0.0, self.most),
-            ranges=((0.0, 2.0),),
-            name="queue-network",
-        )
+    def problem(self, limit: float, gamma: float) -> GridProblem:
+        """With a limit on the backlog, discounted average."""
+        most = float(BURST_CHANCE @ self.bursts / self.capacity)
+        backlog = Constraint("backlog", self.backlog, "<=", limit / (1 - gamma), (0.0, 2.0))
+        return GridProblem("queue-network", self.grid, 0, self.outcomes(), self.reward, (0.0, most), backlog, gamma)
 
 
 def queue_network(
-    *, capacity: int = 15, short: float = 0.6, limit: float = 0.25, gamma: float = 0.95, knots: int = 9
+    *,
+    capacity: Annotated[int, Range(4, 10_000)] = 15,
+    short: Share = 0.6,
+    limit: Amount = 0.25,
+    gamma: Discount = 0.95,
+    knots: int = 9,
 ) -> Instance:
     """Admit and route bursts of packets in a network of two queues; up to a million states and more.
 
@@ -124,26 +109,5 @@ def queue_network(
     gamma: discount factor a slot
     knots: of the interpolation along each axis; the dimension is 3 * knots^2
     """
-    at_least("capacity", capacity, 4, 10_000)
-    number("short", short, 0.0, 1.0)
-    number("limit", limit, 0.0)
-    discount(gamma)
-    at_least("knots", knots, 2, capacity + 1)
-    model = Network(capacity, short)
-    features, candidates = model.grid.interpolation(knots, 3, BEND)
-    table = model.table(limit, gamma) if model.grid.num_states <= TABLE_STATES else None
-    problem = CMDP(
-        gamma=gamma,
-        start=Start(np.array([0]), np.array([1.0])),
-        num_actions=3,
-        states=FiniteStates(model.grid.num_states),
-        reward=model.reward,
-        constraints=[Constraint("backlog", model.backlog, "<=", limit / (1 - gamma), (0.0, 2.0))],
-        features=features,
-        reward_range=(0.0, model.most),
-        candidates=candidates,
-        name="queue-network",
-    )
     summary = f"admit and route bursts in two queues of {capacity}; average backlog <= {limit:g} capacities"
-    known = {} if table is None else landmarks(table)
-    return Instance("queue-network", problem, model.outcomes().simulator(), table, summary, known)
+    return Network(capacity, short).problem(limit, gamma).instance(knots, BEND, summary)

@@ -5,7 +5,7 @@
 
 Every pair is a mixture of d hidden "pure" pairs. The features sum to one, so 1 ∈ span φ. The start is uniform, and the
 thresholds lie midway between V_c of the unconstrained optimum and max V_c (several constraints:
-:func:`saddleback.instances.landmarks.midway`). Where one policy happens to be best for both the constraint is met with nothing
+:func:`saddleback.instances.instance.midway`). Where one policy happens to be best for both the constraint is met with nothing
 to spare and does not bind; ``known["zeta"]`` is then zero.
 
 With ``misspecification`` = ε > 0 the features no longer carry the transitions, while r and c stay linear:
@@ -17,28 +17,30 @@ so that every row lies within ε of the linear one in total variation. The same 
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 import scipy.sparse
 
-from saddleback.errors import at_least, discount, number
-from saddleback.instances.instance import Instance
-from saddleback.instances.landmarks import midway
-from saddleback.instances.zoo._check import memory
+from saddleback.instances.instance import Instance, midway
+from saddleback.instances.zoo._building import Count, Discount, Range, Seed, Share, memory
 from saddleback.problem.spaces import Array
 from saddleback.simulators.table import Table
+
+Concentration = Annotated[float, Range(0.0, 1e6, open_low=True)]
 
 
 def random_linear(
     *,
-    states: int = 200,
-    actions: int = 5,
-    dim: int = 8,
-    gamma: float = 0.9,
-    constraints: int = 1,
-    feature_concentration: float = 0.3,
-    measure_concentration: float = 0.05,
-    misspecification: float = 0.0,
-    seed: int = 0,
+    states: Count = 200,
+    actions: Count = 5,
+    dim: Count = 8,
+    gamma: Discount = 0.9,
+    constraints: Count = 1,
+    feature_concentration: Concentration = 0.3,
+    measure_concentration: Concentration = 0.05,
+    misspecification: Share = 0.0,
+    seed: Seed = 0,
 ) -> Instance:
     """A random linear CMDP with simplex features.
 
@@ -53,15 +55,6 @@ def random_linear(
     seed: of the random problem
     """
     S, A, d, m = states, actions, dim, constraints
-    at_least("states", S, 1)
-    at_least("actions", A, 1)
-    at_least("dim", d, 1)
-    at_least("constraints", m, 1)
-    number("feature_concentration", feature_concentration, 0.0, 1e6, open_low=True)
-    number("measure_concentration", measure_concentration, 0.0, 1e6, open_low=True)
-    number("misspecification", misspecification, 0.0, 1.0)
-    at_least("seed", seed, 0)
-    discount(gamma)
     memory("states", S * A * (S + d + m + 2), "use fewer states or actions, or a garnet, whose table is sparse")
     sequence = np.random.SeedSequence(seed)
     rng = np.random.default_rng(sequence)
@@ -70,14 +63,13 @@ def random_linear(
     psi = rng.random((d, 1 + m))  # ψ_r, ψ_c1..ψ_cm
     P = _transitions(phi, mu, misspecification, sequence.spawn(1)[0])
     signals = (phi @ psi).T.reshape(1 + m, S, A)
-    rho = np.full(S, 1 / S)
     table = Table.of(
         P,
         signals[0],
         signals[1:],
         np.zeros(m),  # until midway
         gamma=gamma,
-        rho=rho,
+        rho=np.full(S, 1 / S),
         names=[f"c{i + 1}" for i in range(m)],
         phi=phi.reshape(S, A, d),
         reward_range=(0.0, 1.0),

@@ -11,24 +11,26 @@ Reward: as above. Constraint: strokes, 1 for each slot of swimming, averaged ove
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
-from saddleback.errors import at_least, discount, number, require
+from saddleback.errors import require
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import memory
-from saddleback.simulators.table import Table
+from saddleback.instances.zoo._building import Discount, Range, Share, limited, memory
+from saddleback.problem.cmdp import Constraint
 
 DRIFT, SWIM = 0, 1
 
 
 def river_swim(
     *,
-    length: int = 6,
-    up: float = 0.35,
-    down: float = 0.05,
-    small: float = 0.005,
-    limit: float = 0.5,
-    gamma: float = 0.95,
+    length: Annotated[int, Range(2)] = 6,
+    up: Share = 0.35,
+    down: Share = 0.05,
+    small: Share = 0.005,
+    limit: Share = 0.5,
+    gamma: Discount = 0.95,
 ) -> Instance:
     """Swim up a river to the treasure with a limit on the strokes.
 
@@ -39,13 +41,7 @@ def river_swim(
     limit: strokes a slot, discounted average; the threshold of the constraint is limit * H
     gamma: discount factor a slot
     """
-    at_least("length", length, 2)
-    number("up", up, 0.0, 1.0)
-    number("down", down, 0.0, 1.0)
     require(up + down <= 1, "down", f"must be at most 1 - up = {1 - up:g}", down, "lower one of the two")
-    number("small", small, 0.0, 1.0)
-    number("limit", limit, 0.0, 1.0)
-    discount(gamma)
     S = length
     memory("length", S * 2 * S, "use a shorter river")
     place = np.arange(S)
@@ -56,18 +52,7 @@ def river_swim(
         P[place, SWIM, target] += chance
     reward = np.zeros((S, 2))
     reward[0, DRIFT], reward[S - 1, SWIM] = small, 1.0
-    table = Table.of(
-        P,
-        reward,
-        np.tile([0.0, 1.0], (1, S, 1)),
-        [limit / (1 - gamma)],
-        gamma=gamma,
-        rho=(place == 0).astype(np.float64),
-        senses=["<="],
-        names=["effort"],
-        reward_range=(0.0, 1.0),
-        name="river-swim",
-        state_names=[f"place {x}" for x in place],
-    )
     summary = f"swim up a river of {length} places; strokes in at most {100 * limit:g} % of the slots"
-    return Instance.of_table(table, summary)
+    more = {"state_names": [f"place {x}" for x in place], "reward_range": (0.0, 1.0)}
+    constraint = Constraint("effort", np.array([0.0, 1.0]), "<=", limit / (1 - gamma))
+    return limited("river-swim", summary, P, reward, constraint, gamma=gamma, **more)

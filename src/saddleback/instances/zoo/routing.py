@@ -16,25 +16,23 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import memory
-from saddleback.instances.zoo._outcomes import Outcomes, product
+from saddleback.instances.zoo._building import Amount, Count, Discount, Outcomes, Share, limited, memory, product
+from saddleback.problem.cmdp import Constraint
 from saddleback.problem.spaces import Actions, States
-from saddleback.simulators.table import Table
 
 SLOW, FAST = 0, 1
 
 
 def routing(
     *,
-    capacity: int = 6,
-    arrival: float = 0.7,
-    slow: float = 0.3,
-    fast: float = 0.6,
-    waiting: float = 0.05,
-    budget: float = 0.3,
-    gamma: float = 0.95,
+    capacity: Count = 6,
+    arrival: Share = 0.7,
+    slow: Share = 0.3,
+    fast: Share = 0.6,
+    waiting: Amount = 0.05,
+    budget: Amount = 0.3,
+    gamma: Discount = 0.95,
 ) -> Instance:
     """Route customers to a slow or a fast server, with a limit on the fast one's energy.
 
@@ -46,13 +44,6 @@ def routing(
     budget: energy of the fast server in J a slot, discounted average; the threshold of the constraint is budget * H
     gamma: discount factor a slot
     """
-    at_least("capacity", capacity, 1)
-    number("arrival", arrival, 0.0, 1.0)
-    number("slow", slow, 0.0, 1.0)
-    number("fast", fast, 0.0, 1.0)
-    number("waiting", waiting, 0.0)
-    number("budget", budget, 0.0)
-    discount(gamma)
     n = capacity + 1
     memory("capacity", n * n * 2 * 8, "hold fewer customers")
     S = n * n
@@ -69,19 +60,13 @@ def routing(
     waiting_slow, waiting_fast = np.divmod(np.arange(S), n)
     served = slow * (waiting_slow > 0) + fast * (waiting_fast > 0)
     present = waiting_slow + waiting_fast
-    table = Table.of(
+    lengths = zip(waiting_slow, waiting_fast, strict=True)
+    return limited(
+        "routing",
+        f"route customers to one of two queues; the fast server's energy <= {budget:g} J a slot",
         Outcomes(S, 2, chances, step).matrix(),
         np.repeat(served - waiting * present, 2).reshape(S, 2),
-        np.repeat(waiting_fast > 0, 2).reshape(1, S, 2).astype(np.float64),
-        [budget / (1 - gamma)],
+        Constraint("energy", (waiting_fast > 0)[:, None], "<=", budget / (1 - gamma)),
         gamma=gamma,
-        rho=(np.arange(S) == 0).astype(np.float64),
-        senses=["<="],
-        names=["energy"],
-        name="routing",
-        state_names=[
-            f"{i} at the slow server, {j} at the fast one" for i, j in zip(waiting_slow, waiting_fast, strict=True)
-        ],
+        state_names=[f"{i} at the slow server, {j} at the fast one" for i, j in lengths],
     )
-    summary = f"route customers to one of two queues; the fast server's energy <= {budget:g} J a slot"
-    return Instance.of_table(table, summary)

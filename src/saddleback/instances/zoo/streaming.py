@@ -11,25 +11,26 @@ optimal policy pays below a critical fill of the buffer, and mixes at one fill o
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 import scipy.sparse
 
-from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import effort, memory
-from saddleback.simulators.table import Table
+from saddleback.instances.zoo._building import Discount, Range, Share, effort, limited, memory
+from saddleback.problem.cmdp import Constraint
 
 FREE, PAID = 0, 1
 
 
 def streaming(
     *,
-    capacity: int = 20,
-    slow: float = 0.6,
-    fast: float = 0.8,
-    price: float = 1.0,
-    limit: float = 0.1,
-    gamma: float = 0.95,
+    capacity: Annotated[int, Range(2)] = 20,
+    slow: Share = 0.6,
+    fast: Share = 0.8,
+    price: Annotated[float, Range(0.0, open_low=True)] = 1.0,
+    limit: Share = 0.1,
+    gamma: Discount = 0.95,
 ) -> Instance:
     """Pay for the fast server only when the picture would stall.
 
@@ -40,12 +41,6 @@ def streaming(
     limit: share of stalled slots, discounted average; the threshold of the constraint is limit * H
     gamma: discount factor a slot
     """
-    at_least("capacity", capacity, 2)
-    number("slow", slow, 0.0, 1.0)
-    number("fast", fast, 0.0, 1.0)
-    number("price", price, 0.0, open_low=True)
-    number("limit", limit, 0.0, 1.0)
-    discount(gamma)
     S = capacity + 1
     memory("capacity", S * 2 * 3, "use a smaller buffer")
     effort("capacity", S, S * 2 * 3, gamma, "use a smaller buffer, or a smaller gamma")
@@ -59,17 +54,10 @@ def streaming(
     P = scipy.sparse.csr_array(
         (np.concatenate(chances), (np.concatenate(rows), np.concatenate(columns))), shape=(S * 2, S)
     )
-    table = Table.of(
-        P,
-        np.tile([0.0, -price], (S, 1)),
-        np.repeat(fill == 0, 2).reshape(1, S, 2).astype(np.float64),
-        [limit / (1 - gamma)],
-        gamma=gamma,
-        rho=(fill == 0).astype(np.float64),
-        senses=["<="],
-        names=["stall"],
-        name="streaming",
-        state_names=[f"{n} segments" for n in fill],
-    )
     summary = f"stream a video at least cost; the picture stalls in at most {100 * limit:g} % of the slots"
-    return Instance.of_table(table, summary)
+    reward, stalls = (
+        np.tile([0.0, -price], (S, 1)),
+        Constraint("stall", (fill == 0)[:, None], "<=", limit / (1 - gamma)),
+    )
+    names = [f"{n} segments" for n in fill]
+    return limited("streaming", summary, P, reward, stalls, gamma=gamma, state_names=names)

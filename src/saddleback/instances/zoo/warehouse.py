@@ -14,18 +14,15 @@ finely. The simulator holds no table; the features interpolate on a grid of knot
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
-from saddleback.instances.landmarks import landmarks
-from saddleback.instances.zoo._grid import Grid
-from saddleback.instances.zoo._outcomes import TABLE_STATES, Outcomes, product
-from saddleback.problem.cmdp import CMDP, Constraint, Start
-from saddleback.problem.spaces import Actions, Array, FiniteStates, States
-from saddleback.simulators.table import Table
+from saddleback.instances.zoo._building import Discount, Grid, GridProblem, Outcomes, Range, Share, product
+from saddleback.problem.cmdp import Constraint
+from saddleback.problem.spaces import Actions, Array, States
 
 DEMAND_SHARE = ((0.0, 0.10, 0.24), (0.04, 0.08, 0.16))  # of the capacity
 DEMAND_CHANCE = (np.array([0.3, 0.4, 0.3]), np.array([0.4, 0.4, 0.2]))
@@ -62,11 +59,6 @@ class Warehouse:
         """Items of each good, ``(2,)``."""
         return np.array([p @ d for p, d in zip(DEMAND_CHANCE, self.demands, strict=True)])
 
-    @property
-    def start(self) -> int:
-        """Both shelves half full."""
-        return self.capacity // 2 * (self.capacity + 2)
-
     def outcomes(self) -> Outcomes:
         """The nine pairs of demands."""
         chances, which = product(*DEMAND_CHANCE)
@@ -101,32 +93,22 @@ class Warehouse:
         lost = self.mean_demands - self._sold(self._filled(states, actions))
         return np.asarray(lost.sum(axis=1) / self.mean_demands.sum())
 
-    @property
-    def span(self) -> tuple[float, float]:
-        """Bounds on the profit: lots that nobody wants, or all demand met from stock."""
-        worst = -float(self.lots[3] @ PRICE) / self.capacity - 2 * FEE - 2 * RENT
-        return worst, float(self.mean_demands @ REVENUE) / self.capacity
-
-    def table(self, limit: float, gamma: float) -> Table:
-        """Everything written out: for checks only, and some 600 bytes a state."""
-        S = self.grid.num_states
-        states, actions = np.repeat(np.arange(S), 4), np.tile(np.arange(4), S)
-        return Table.of(
-            self.outcomes().matrix(),
-            self.profit(states, actions).reshape(S, 4),
-            self.unmet(states, actions).reshape(1, S, 4),
-            [limit / (1 - gamma)],
-            gamma=gamma,
-            rho=(np.arange(S) == self.start).astype(np.float64),
-            senses=["<="],
-            names=["unmet"],
-            reward_range=self.span,
-            ranges=((0.0, 1.0),),
-            name="warehouse",
-        )
+    def problem(self, limit: float, gamma: float) -> GridProblem:
+        """With a limit on unmet demand, discounted average; it begins with both shelves half full."""
+        worst = -float(self.lots[3] @ PRICE) / self.capacity - 2 * FEE - 2 * RENT  # lots that nobody wants
+        span = worst, float(self.mean_demands @ REVENUE) / self.capacity  # and all demand met from stock
+        start = self.capacity // 2 * (self.capacity + 2)
+        unmet = Constraint("unmet", self.unmet, "<=", limit / (1 - gamma), (0.0, 1.0))
+        return GridProblem("warehouse", self.grid, start, self.outcomes(), self.profit, span, unmet, gamma)
 
 
-def warehouse(*, capacity: int = 15, limit: float = 0.05, gamma: float = 0.95, knots: int = 8) -> Instance:
+def warehouse(
+    *,
+    capacity: Annotated[int, Range(4, 10_000)] = 15,
+    limit: Share = 0.05,
+    gamma: Discount = 0.95,
+    knots: int = 8,
+) -> Instance:
     """Order lots of two goods with little unmet demand; up to a million states and more.
 
     capacity: items of each good the warehouse can hold; (capacity + 1)^2 states, 31 gives a thousand and 999 a million
@@ -134,25 +116,5 @@ def warehouse(*, capacity: int = 15, limit: float = 0.05, gamma: float = 0.95, k
     gamma: discount factor a slot
     knots: of the interpolation along each axis; the dimension is 4 * knots^2
     """
-    at_least("capacity", capacity, 4, 10_000)
-    number("limit", limit, 0.0, 1.0)
-    discount(gamma)
-    at_least("knots", knots, 2, capacity + 1)
-    model = Warehouse(capacity)
-    features, candidates = model.grid.interpolation(knots, 4, BEND)
-    table = model.table(limit, gamma) if model.grid.num_states <= TABLE_STATES else None
-    problem = CMDP(
-        gamma=gamma,
-        start=Start(np.array([model.start]), np.array([1.0])),
-        num_actions=4,
-        states=FiniteStates(model.grid.num_states),
-        reward=model.profit,
-        constraints=[Constraint("unmet", model.unmet, "<=", limit / (1 - gamma), (0.0, 1.0))],
-        features=features,
-        reward_range=model.span,
-        candidates=candidates,
-        name="warehouse",
-    )
     summary = f"order two goods for shelves of {capacity}; unmet demand <= {100 * limit:g} % of the mean"
-    known = {} if table is None else landmarks(table)
-    return Instance("warehouse", problem, model.outcomes().simulator(), table, summary, known)
+    return Warehouse(capacity).problem(limit, gamma).instance(knots, BEND, summary)

@@ -13,15 +13,14 @@ bandwidth, τ the slot, N the noise power in W, L the path gain at the distance 
 from __future__ import annotations
 
 import math
+from typing import Annotated
 
 import numpy as np
-from scipy.special import gammaln, xlogy
 
-from saddleback.errors import at_least, discount, number
 from saddleback.instances.instance import Instance
-from saddleback.instances.zoo._check import memory
+from saddleback.instances.zoo._building import Amount, Count, Discount, Range, limited, memory
+from saddleback.problem.cmdp import Constraint
 from saddleback.problem.spaces import Array
-from saddleback.simulators.table import Table
 
 BANDWIDTH = 100e3  # Hz
 SLOT = 0.1  # s
@@ -37,7 +36,12 @@ CHANNEL_START = np.array([0.25, 0.5, 0.25])  # the chain's stationary distributi
 
 
 def wireless(
-    *, capacity: int = 10, arrivals: float = 1.5, budget: float = 0.12, distance: float = 320.0, gamma: float = 0.9
+    *,
+    capacity: Count = 10,
+    arrivals: Amount = 1.5,
+    budget: Amount = 0.12,
+    distance: Annotated[float, Range(1.0)] = 320.0,
+    gamma: Discount = 0.9,
 ) -> Instance:
     """Transmit as many packets as the energy budget allows.
 
@@ -47,11 +51,6 @@ def wireless(
     distance: to the receiver in m, which sets the path gain
     gamma: discount factor a slot
     """
-    at_least("capacity", capacity, 1)
-    number("arrivals", arrivals, 0.0)
-    number("budget", budget, 0.0)
-    number("distance", distance, 1.0)
-    discount(gamma)
     S, A, channels = (capacity + 1) * len(GAINS), len(POWERS), len(GAINS)
     memory("capacity", S * A * S, "hold fewer packets")
     queue, channel = np.divmod(np.arange(S), channels)
@@ -60,22 +59,16 @@ def wireless(
     after = _queue_after(capacity, arrivals)
     P = np.einsum("saq,sc->saqc", after[waiting], CHANNEL_STEP[channel]).reshape(S, A, S)
     H = 1 / (1 - gamma)
-    table = Table.of(
+    return limited(
+        "wireless",
+        f"a sensor delivers packets over a fading channel; energy <= {budget:g} mJ a slot ({budget * H:g} mJ in all)",
         P,
         delivered.astype(np.float64),
-        np.broadcast_to(np.array(POWERS) * SLOT, (1, S, A)),  # mW · s = mJ
-        [budget * H],
+        Constraint("energy", np.array(POWERS) * SLOT, "<=", budget * H),  # mW · s = mJ
         gamma=gamma,
         rho=np.where(queue == 0, CHANNEL_START[channel], 0.0),
-        senses=["<="],
-        names=["energy"],
-        name="wireless",
         state_names=[f"queue {q}, channel {CHANNELS[c]}" for q, c in zip(queue, channel, strict=True)],
     )
-    summary = (
-        f"a sensor delivers packets over a fading channel; energy <= {budget:g} mJ a slot ({budget * H:g} mJ in all)"
-    )
-    return Instance.of_table(table, summary)
 
 
 def packets_per_slot(distance: float) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
@@ -89,7 +82,8 @@ def packets_per_slot(distance: float) -> np.ndarray[tuple[int, int], np.dtype[np
 def _queue_after(capacity: int, arrivals: float) -> Array:
     """Row w: the distribution of min(capacity, w + Poisson(arrivals))."""
     n = np.arange(capacity + 1)
-    chance = np.exp(xlogy(n, arrivals) - arrivals - gammaln(n + 1))  # λⁿe^(−λ)/n!
+    factorials = np.array([math.log(math.factorial(k)) for k in range(capacity + 1)])  # scipy.special is slow to import
+    chance = np.exp(n * math.log(arrivals) - arrivals - factorials) if arrivals else np.eye(1, capacity + 1)[0]
     rows = np.zeros((capacity + 1, capacity + 1))
     for w in n:
         rows[w, w:] = chance[: capacity + 1 - w]

@@ -6,6 +6,5 @@ from saddleback.method.oracles import DualKind
 from saddleback.problem.registry import Registry
 
 BY_NAME: Registry[DualKind] = Registry(
-    "duals",
-    {"column-generation": ColumnGeneration, "projected-descent": ProjectedDescent},
+    "duals", {"column-generation": ColumnGeneration, "projected-descent": ProjectedDescent}
 )

@@ -19,7 +19,7 @@ b' = b − (f_m + f_e + τ) (relaxed) or b + f_e (strict). Otherwise b' = b, or 
 half-width of an evaluation.
 
 Guarantee (for the solver's f_m and the evaluator's f_e, b⁺ = b' + f_m + f_e + τ): V_c ≥ b' − f_e and
-V_r ≥ F(b⁺) − (f_m + 2f_e + τ). See :func:`saddleback.theory.column_guarantee`.
+V_r ≥ F(b⁺) − (f_m + 2f_e + τ). See :func:`saddleback.theory.meta_theorem.column_guarantee`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,14 @@ from typing import ClassVar
 import numpy as np
 
 from saddleback.errors import require
-from saddleback.method.master_lp import matrix_game, solve_master, upper_bound
-from saddleback.method.oracles import ColumnTerms, DualContext, DualSummary, Ending, Proposal, Step
+from saddleback.method.master_lp import Master, matrix_game, solve_master, upper_bound
+from saddleback.method.oracles import ColumnTerms, DualContext, DualSummary, Ending, OracleErrors, Proposal, Step
 from saddleback.problem.spaces import Array
+
+
+def column_shift(errors: OracleErrors, tolerance: float, strict: bool) -> float:
+    """b' − b for oracles of these proved errors and the tolerance τ."""
+    return errors.evaluation if strict else -(errors.solver + errors.evaluation + tolerance)
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ class ColumnGeneration:
         useful = errors.solver + 2 * errors.evaluation + tau <= max(context.room, 0.0)
         target = context.target
         if target is None and useful:
-            target = b + errors.evaluation if context.strict else b - (errors.solver + errors.evaluation + tau)
+            target = b + column_shift(errors, tau, context.strict)
         elif target is None:
             target = context.measured_target()
         # A threshold at the very edge of what is reachable must not fail by a rounding error.
@@ -79,12 +84,9 @@ class ColumnGeneration:
         m = len(self.target)
         if len(steps) <= m:
             return self._first(steps, m)
-        columns = np.array([s.values for s in steps])
-        asked = [np.array(s.multipliers) for s in steps]
-        master = solve_master(columns, self._aim)
+        columns, priced, master = self._seen(steps)
         if master is None:
             return self._phase_one(steps, columns)
-        priced = np.array([lam for lam in asked if np.all(np.isfinite(lam))])
         best, gap = upper_bound(columns, priced, self._aim, master.value)
         done = gap <= self.tolerance * (1 + best.sum())
         if not done and len(steps) < self.max_columns:
@@ -98,9 +100,7 @@ class ColumnGeneration:
 
     def gap(self, steps: Sequence[Step]) -> float:
         """The primal-dual gap of a finished run; infinite when no mixture is feasible."""
-        columns = np.array([s.values for s in steps])
-        master = solve_master(columns, self._aim)
-        priced = np.array([s.multipliers for s in steps if np.all(np.isfinite(s.multipliers))])
+        columns, priced, master = self._seen(steps)
         return np.inf if master is None else upper_bound(columns, priced, self._aim, master.value)[1]
 
     def summary(self, steps: Sequence[Step]) -> DualSummary:
@@ -119,7 +119,13 @@ class ColumnGeneration:
 
     def feasible(self, steps: Sequence[Step]) -> bool:
         """Whether some mixture of the columns meets the target."""
-        return solve_master(np.array([s.values for s in steps]), self._aim) is not None
+        return self._seen(steps)[2] is not None
+
+    def _seen(self, steps: Sequence[Step]) -> tuple[Array, Array, Master | None]:
+        """The columns ``(k, 1+m)``, the finite prices ``(q, m)``, and the best mixture."""
+        columns = np.array([s.values for s in steps])
+        priced = np.array([s.multipliers for s in steps if np.all(np.isfinite(s.multipliers))])
+        return columns, priced, solve_master(columns, self._aim)
 
     def _first(self, steps: Sequence[Step], m: int) -> Proposal:
         """r alone, then each c_j alone."""

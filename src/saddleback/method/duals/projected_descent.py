@@ -36,12 +36,7 @@ class ProjectedDescent:
 
     @classmethod
     def configure(
-        cls,
-        context: DualContext,
-        *,
-        iterations: int = 1000,
-        upper: float | None = None,
-        step_size: float | None = None,
+        cls, context: DualContext, *, iterations: int = 1000, upper: float | None = None, step_size: float | None = None
     ) -> ProjectedDescent:
         """The rule for one run: ``iterations`` is K, ``upper`` U and ``step_size`` η, the theorem's unless given."""
         H, b, K = context.horizon, context.thresholds, iterations

@@ -1,13 +1,12 @@
-"""Evaluators: the PolicyEvaluation oracle. ``INTERACTIVE`` names those that draw their own samples."""
+"""Evaluators: the PolicyEvaluation oracle, by name."""
 
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from saddleback.method.evaluators.ls_pe import LSPE
+from saddleback.method.evaluators.ls_pe import LSPE, TabularPE
 from saddleback.method.evaluators.lstd import LSTD
 from saddleback.method.evaluators.rollouts import Rollouts
-from saddleback.method.evaluators.tabular_pe import TabularPE
 from saddleback.problem.registry import Registry
 
 BY_NAME: Registry[Callable[..., Any]] = Registry(
@@ -20,4 +19,3 @@ BY_NAME: Registry[Callable[..., Any]] = Registry(
         "rollouts": Rollouts,
     },
 )
-INTERACTIVE = {"rollouts"}

@@ -1,5 +1,4 @@
-"""Solvers: the MDP-Solver oracle. ``TABULAR`` names those that need every pair of a finite problem, ``EXTRAS`` the
-module of a package that some need installed."""
+"""Solvers: the MDP-Solver oracle, by name; each says itself what it needs."""
 
 from collections.abc import Callable
 from functools import partial
@@ -8,12 +7,10 @@ from typing import Any
 from saddleback.method.solvers.elsewhere import MDPSolver, QuantEcon
 from saddleback.method.solvers.gss import GSS
 from saddleback.method.solvers.gss_stopping import GSSStopping
-from saddleback.method.solvers.ls_mdvi import LSMDVI
-from saddleback.method.solvers.mirror_descent import MirrorDescent
+from saddleback.method.solvers.ls_mdvi import LSMDVI, MirrorDescent, TabularMDVI
 from saddleback.method.solvers.perturbed_model import PerturbedModel
 from saddleback.method.solvers.plug_in import PlugIn
 from saddleback.method.solvers.stable_baselines import StableBaselines
-from saddleback.method.solvers.tabular_mdvi import TabularMDVI
 from saddleback.problem.registry import Registry
 
 BY_NAME: Registry[Callable[..., Any]] = Registry(
@@ -33,5 +30,3 @@ BY_NAME: Registry[Callable[..., Any]] = Registry(
         "stable-baselines3": StableBaselines,
     },
 )
-TABULAR = {"tabular-mdvi", "tabular-mdvi-burn-in", "perturbed-model", "quantecon", "mdpsolver"}
-EXTRAS = {"quantecon": "quantecon", "mdpsolver": "mdpsolver", "stable-baselines3": "stable_baselines3"}

@@ -14,16 +14,17 @@ that two packages that agree give one policy.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 
 from saddleback.errors import NumericalError, optional_package, require
-from saddleback.method.estimated_table import estimated_table
+from saddleback.method.oracles import Needs, estimated_table
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.finite_model import Resolvent
 from saddleback.problem.policies import Policy, TabularPolicy
@@ -37,21 +38,38 @@ _TIE = 1e-12  # of H: actions closer than this are tied
 _TRUSTED = 1e-9  # of H: what an answer may leave of the optimum
 
 
+class Package(ABC):
+    """Somebody else's solver of tables: its name in messages, and the module with the extra that brings it."""
+
+    label: ClassVar[str]
+    package: ClassVar[tuple[str, str]]
+
+    def needs(self, problem: CMDP) -> Needs:
+        """A table, and the package."""
+        return Needs(every_pair=True, package=self.package)
+
+    def solve(self, problem: CMDP, buffer: Buffer, mixing: Array) -> list[Policy]:
+        """The optimal policy of the estimated table for each row σ of ``mixing``, ``(k, 1+m)``."""
+        P, box = estimated_table(problem, buffer, mixing)
+        return [optimal_policy(self.label, self.optimal_actions, P, reward, problem.gamma) for reward in box]
+
+    @abstractmethod
+    def optimal_actions(self, P: scipy.sparse.csr_array, reward: Array, gamma: float) -> ArrayLike:
+        """One action a state of the table P ``(S·A, S)``, ``reward`` ``(S, A)``."""
+
+
 @dataclass(frozen=True)
-class QuantEcon:
+class QuantEcon(Package):
     """``max_sweeps`` bounds policy iteration, which takes a few dozen."""
 
     max_sweeps: int = 100
+    label, package = "QuantEcon", ("quantecon", "quantecon")
 
     def __post_init__(self) -> None:
         require(self.max_sweeps >= 1, "max_sweeps", "must be at least 1", self.max_sweeps, "use 100")
 
-    def solve(self, problem: CMDP, buffer: Buffer, mixing: Array) -> list[Policy]:
-        """The optimal policy of the estimated table for each row σ of ``mixing``, ``(k, 1+m)``."""
-        return _solve("QuantEcon", self.optimal_actions, problem, buffer, mixing)
-
     def optimal_actions(self, P: scipy.sparse.csr_array, reward: Array, gamma: float) -> ArrayLike:
-        """One action a state of the table P ``(S·A, S)``, ``reward`` ``(S, A)``."""
+        """Theirs, by policy iteration."""
         S, A = reward.shape
         markov = optional_package("quantecon.markov", "quantecon", "this solver")
         # Their slices of P are matrices, and arrays are none.
@@ -62,23 +80,20 @@ class QuantEcon:
 
 
 @dataclass(frozen=True)
-class MDPSolver:
+class MDPSolver(Package):
     """``algorithm`` is theirs; ``tolerance`` in the paper's units, where rewards lie in [0, 1]."""
 
     algorithm: Literal["mpi", "pi", "vi"] = "mpi"
     tolerance: float = 1e-11
+    label, package = "mdpsolver", ("mdpsolver", "mdpsolver")
 
     def __post_init__(self) -> None:
         known = self.algorithm in ("mpi", "pi", "vi")
         require(known, "algorithm", "must be mpi, pi or vi", repr(self.algorithm), "use mpi")
         require(self.tolerance > 0, "tolerance", "must be positive", self.tolerance, "use 1e-11")
 
-    def solve(self, problem: CMDP, buffer: Buffer, mixing: Array) -> list[Policy]:
-        """The optimal policy of the estimated table for each row σ of ``mixing``, ``(k, 1+m)``."""
-        return _solve("mdpsolver", self.optimal_actions, problem, buffer, mixing)
-
     def optimal_actions(self, P: scipy.sparse.csr_array, reward: Array, gamma: float) -> ArrayLike:
-        """One action a state of the table P ``(S·A, S)``, ``reward`` ``(S, A)``."""
+        """Theirs, by ``algorithm``."""
         package = optional_package("mdpsolver", "mdpsolver", "this solver")
         if gamma == 0:  # which it refuses, by ending the interpreter
             return reward.argmax(axis=1)
@@ -95,11 +110,6 @@ class MDPSolver:
         # Its own final check prints a false alarm where a value is exactly H; ours needs no values.
         model.solve(algorithm=self.algorithm, tolerance=self.tolerance, makeFinalCheck=False, parallel=False)
         return np.asarray(model.getPolicy())
-
-
-def _solve(package: str, optimal_actions: OptimalActions, problem: CMDP, buffer: Buffer, mixing: Array) -> list[Policy]:
-    P, box = estimated_table(problem, buffer, mixing)
-    return [optimal_policy(package, optimal_actions, P, reward, problem.gamma) for reward in box]
 
 
 def optimal_policy(

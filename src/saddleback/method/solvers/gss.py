@@ -34,7 +34,7 @@ from saddleback.errors import InputError, NumericalError, require
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import GreedyPolicy, Policy
 from saddleback.problem.spaces import Array
-from saddleback.sampling.buffer import Buffer, MaxDifference
+from saddleback.sampling.buffer import Buffer, MaxDifference, counted
 
 _BLOW_UP = 1e3  # times H: values that large can only come from an operator that expands
 
@@ -58,8 +58,10 @@ class GSS:
         return [GreedyPolicy(features, np.ascontiguousarray(column)) for column in theta.T]
 
     def allocate(self, design: Design, total: int, rng: np.random.Generator) -> tuple[Design, NDArray[np.int64]]:
-        """DataCollection-GSS, see :func:`gss_design_and_counts`: what to collect for this solver, and how often."""
-        return gss_design_and_counts(design, total, rng)
+        """DataCollection-GSS: ``total`` pairs i.i.d. from the design, as the pairs that came up and how often each did."""
+        require(total >= 1, "samples", "must be at least 1", total, "raise the number of samples")
+        counts = np.asarray(rng.multinomial(total, design.weights), dtype=np.int64)  # n ~ Multinomial(N, ρ*)
+        return sampled_part(design, counts), counts[counts > 0]
 
     def parameters(self, problem: CMDP, buffer: Buffer, mixing: Array) -> Array:
         """θ at the plug-in fixed point, ``(d, k)``, all rows of ``mixing`` at once."""
@@ -67,7 +69,7 @@ class GSS:
         phi = problem.required_features().at(buffer.design.states, buffer.design.actions)  # φ_x, (c, d)
         fit = ridge(phi, buffer.counts, self.regularization)  # z ↦ Λ⁻¹ Σ n_x φ_x z(x)
         box = buffer.utilities(problem) @ np.asarray(mixing, dtype=np.float64).T  # □, (c, k)
-        P = buffer.empirical_model()  # P̂, (c, support)
+        P = counted(buffer).empirical_model()  # P̂, (c, support)
         origin = np.zeros((phi.shape[1], 1))  # the second θ of MaxDifference: V = max_a⟨φ, θ⟩ − 0
         z, change = box, np.inf
         theta = fit @ z  # θ¹, as V⁰ = 0
@@ -89,13 +91,6 @@ class GSS:
             f"plug-in value iteration still moved by {change:.1e} after {self.max_sweeps} sweeps (tolerance "
             f"{self.tolerance:g}, horizon {H:g}); raise max_sweeps or tolerance, or use more samples."
         )
-
-
-def gss_design_and_counts(design: Design, total: int, rng: np.random.Generator) -> tuple[Design, NDArray[np.int64]]:
-    """DataCollection-GSS: ``total`` pairs i.i.d. from the design, as the pairs that came up and how often each did."""
-    require(total >= 1, "samples", "must be at least 1", total, "raise the number of samples")
-    counts = np.asarray(rng.multinomial(total, design.weights), dtype=np.int64)  # n ~ Multinomial(N, ρ*)
-    return sampled_part(design, counts), counts[counts > 0]
 
 
 def sampled_part(design: Design, counts: NDArray[np.int64]) -> Design:

@@ -51,7 +51,7 @@ from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import GreedyPolicy, Policy
 from saddleback.problem.rounding import first_largest
 from saddleback.problem.spaces import Array, States
-from saddleback.sampling.buffer import Buffer, Samples
+from saddleback.sampling.buffer import Buffer, Samples, counted
 from saddleback.sampling.counted_buffer import cut
 from saddleback.simulators.generative_model import Sampler
 
@@ -168,13 +168,8 @@ class Probes:
         phi = features.at(np.repeat(np.arange(S), A), np.tile(np.arange(A), S))
         assert design.operator is not None
         missed = np.abs(phi - (phi @ design.operator) @ phi_C).max()
-        require(
-            bool(missed <= _UNEXPLAINED * np.abs(phi).max()),
-            "design",
-            "must span the features of all pairs of S x A",
-            f"pairs that are off by {missed:.1e}",
-            "choose it from all pairs",
-        )
+        spanned, rule = bool(missed <= _UNEXPLAINED * np.abs(phi).max()), "must span the features of all pairs of S x A"
+        require(spanned, "design", rule, f"pairs that are off by {missed:.1e}", "choose it from all pairs")
         return cls(design, span, phi, True, True)
 
     def threshold(self, num_rewards: int, delta: float) -> float:
@@ -249,7 +244,7 @@ def certify(
     S = problem.num_states
     V = np.clip(features.maximum(buffer.support if S is None else np.arange(S), theta), 0.0, H)
     least, most = (np.zeros(len(sigma)), np.full(len(sigma), H)) if S is None else (V.min(axis=0), V.max(axis=0))
-    P, middle = buffer.empirical_model(), (least + most) / 2
+    P, middle = counted(buffer).empirical_model(), (least + most) / 2
     at_support = (V if S is None else V[buffer.support]) - middle  # centred: the variance must not lose its digits
     mean = P @ at_support
     std = np.sqrt(np.maximum(P @ at_support**2 - mean**2, 0.0) * (n / np.maximum(n - 1, 1))[:, None])  # σ̂_x

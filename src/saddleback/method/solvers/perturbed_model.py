@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from saddleback.errors import InputError, require
-from saddleback.method.estimated_table import estimated_table
+from saddleback.errors import require
+from saddleback.method.oracles import Needs, estimated_table, met_needs
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.finite_model import policy_iteration
 from saddleback.problem.policies import Policy, TabularPolicy
@@ -46,17 +46,18 @@ class PerturbedModel:
 
     def __post_init__(self) -> None:
         require(self.epsilon > 0, "epsilon", "must be positive", self.epsilon, "use an accuracy in (0, H]")
-        require(
-            self.perturbation_constant > 0,
-            "perturbation_constant",
-            "must be positive",
-            self.perturbation_constant,
-            "use 1",
-        )
+        rule = "must be positive"
+        require(self.perturbation_constant > 0, "perturbation_constant", rule, self.perturbation_constant, "use 1")
+
+    def needs(self, problem: CMDP) -> Needs:
+        """A table."""
+        return Needs(every_pair=True)
 
     def resolution(self, problem: CMDP) -> Perturbation:
         """ξ for this problem against the spacing of float64 at H, the size of the values that it should tell apart."""
-        S, A = _table_size(problem)
+        met_needs("solver", "perturbed-model", self, problem)
+        S, A = problem.num_states, problem.num_actions
+        assert S is not None
         xi = self.perturbation_constant * (1 - problem.gamma) * self.epsilon / float(S * A) ** 5
         H = problem.horizon
         spacing = float(np.spacing(H))
@@ -86,11 +87,3 @@ class PerturbedModel:
             actions, _ = policy_iteration(P, reward.reshape(-1, 1), np.ones(1), problem.gamma, start, tie=0.0)
             policies.append(TabularPolicy.deterministic(actions, A))
         return policies
-
-
-def _table_size(problem: CMDP) -> tuple[int, int]:
-    if problem.num_states is None:
-        raise InputError(
-            "states", "must be finite for the perturbed model-based solver", problem.states, "use ls-mdvi or gss"
-        )
-    return problem.num_states, problem.num_actions

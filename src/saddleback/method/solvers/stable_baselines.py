@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from saddleback.designs.design import Design
 from saddleback.errors import BudgetError, optional_package, require
+from saddleback.method.oracles import Needs
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import Policy, TabularPolicy
 from saddleback.problem.spaces import Actions, Array, BoxStates, Features, States, StateSpace
@@ -45,6 +46,10 @@ class StableBaselines:
 
     def __post_init__(self) -> None:
         require(self.steps >= _LEAST, "steps", f"must be at least {_LEAST}", self.steps, "use 20000 or more")
+
+    def needs(self, problem: CMDP) -> Needs:
+        """The package."""
+        return Needs(package=("stable_baselines3", "neural"))
 
     def solve_interactively(self, problem: CMDP, design: Design, sampler: Sampler, mixing: Array) -> list[Policy]:
         """One trained policy per row σ of ``mixing``, ``(k, 1+m)``, from an equal share of the sampler's budget each."""

@@ -1,11 +1,8 @@
 """Executors: where blocks of samples are drawn. None of them changes a sample.
 
-``serial`` draws here, ``joblib`` in processes of this machine, ``ray`` on a cluster. All take ``timeout``, ``retries`` and
-``progress`` and can be used in a ``with`` block, at whose end they let go of what they have started. joblib and Ray are
-imported when the first task is carried out.
-
-Three more stand around another executor: ``Durable`` keeps what is drawn, ``Watched`` says how far it is, ``Replayed`` checks
-that it can be drawn again. :func:`open_executor` puts them together.
+``serial`` draws here, ``joblib`` in processes of this machine, ``ray`` on a cluster; joblib and Ray are imported when the
+first task is carried out. Three more stand around another executor: ``Durable`` keeps what is drawn, ``Watched`` says how far
+it is, ``Replayed`` checks that it can be drawn again. :func:`open_executor` puts them together.
 """
 
 from __future__ import annotations
@@ -15,33 +12,28 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from saddleback.errors import InputError
+from saddleback.errors import require
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.registry import Registry
 from saddleback.sampling.blocks import Executor, InOrder
 from saddleback.sampling.executors.durable import Durable
 from saddleback.sampling.executors.joblib import Joblib
 from saddleback.sampling.executors.ray import Ray
-from saddleback.sampling.executors.replayed import Replayed
 from saddleback.sampling.executors.serial import Serial
-from saddleback.sampling.executors.watched import Failures, ShowProgress, Watched
+from saddleback.sampling.executors.watched import Replayed, ShowProgress, Watched
 from saddleback.sampling.fingerprint import UnrepeatableError, fingerprint_of
 from saddleback.simulators.generative_model import GenerativeModel
 
-BY_NAME: Registry[Callable[..., Any]] = Registry(
-    "executors",
-    {"serial": Serial, "joblib": Joblib, "ray": Ray},
-)
+BY_NAME: Registry[Callable[..., Any]] = Registry("executors", {"serial": Serial, "joblib": Joblib, "ray": Ray})
 
 
 def make(name: str | None = None, workers: int | None = 1, **options: Any) -> Executor:
     """The named executor; without a name serial for one worker and joblib for more (None: as many as there are cores)."""
     name = name or ("serial" if workers == 1 else "joblib")
-    if name not in BY_NAME:
-        raise InputError("executor", "must be known", repr(name), f"choose one of {', '.join(BY_NAME)}")
+    require(name in BY_NAME, "executor", "must be known", repr(name), f"choose one of {', '.join(BY_NAME)}")
     if name == "serial":
-        if workers not in (None, 1):
-            raise InputError("workers", "must be 1 for the serial executor", workers, "choose joblib or ray")
+        rule = "must be 1 for the serial executor"
+        require(workers in (None, 1), "workers", rule, workers, "choose joblib or ray")
         return Serial(**options)
     made: Executor = BY_NAME[name](workers, **options)
     return made
@@ -70,10 +62,10 @@ def open_executor(
     fields:                 what the samples in ``folder`` depend on besides problem and simulator.
     counts:                 keep them as counts where states are finite.
     """
-    failures = Failures()
+    watched = None if progress is None else Watched(progress)
     drawing: Executor = InOrder()
     if (workers, name, timeout) != (1, None, None):
-        drawing = make(name, workers, timeout=timeout, progress=failures)
+        drawing = make(name, workers, timeout=timeout, progress=watched and watched.note_failures)
     kept, finding = None, None
     try:
         fingerprint = fingerprint_of(problem, simulator)
@@ -84,20 +76,10 @@ def open_executor(
             raise
         finding = str(error)
     inner = kept or drawing
-    if progress is not None:
-        inner = Watched(inner, progress, failures)
+    if watched is not None:
+        watched.inner, inner = inner, watched
     with closing(Replayed(inner, kept, finding)) as executor:
         yield executor
 
 
-__all__ = [
-    "BY_NAME",
-    "Durable",
-    "Joblib",
-    "Ray",
-    "Replayed",
-    "Serial",
-    "Watched",
-    "make",
-    "open_executor",
-]
+__all__ = ["BY_NAME", "Durable", "Joblib", "Ray", "Replayed", "Serial", "Watched", "make", "open_executor"]

@@ -3,13 +3,11 @@
     samples-SEED/            blocks of every stream drawn with that seed         (:mod:`saddleback.sampling.store.sample_store`)
     tapes-SEED-POLICY/       rollouts of one mixture                            (:mod:`saddleback.sampling.trajectories`)
 
-A run is a function of its request and its samples. So a run that was killed is simply run again with the same folder: every
-block that was acknowledged is found, the others are drawn from their keys, and the result is the same, bit for bit. Blocks
-are acknowledged at least every second, at the end of every list of tasks, and before a fault of the simulator is raised.
-
-A task that wants fewer samples than the stored block holds gets the first of them; one that wants more, because an earlier
-version planned otherwise, gets them and the rest from a stream of its own. Samples that are drawn now and solved
-from later (:mod:`saddleback.solving.prepare_from_store`) may be kept as ``counts`` where the states are finitely many.
+A run is a function of its request and its samples. So a run that was killed is simply run again with the same folder, to the
+same result, bit for bit. Blocks are acknowledged at least every second, at the end of every list of tasks, and before a fault
+of the simulator is raised. A task that wants fewer samples than the stored block holds gets the first of them; one that wants
+more, because an earlier version planned otherwise, gets them and the rest from a stream of its own. Samples that are solved
+from later (:mod:`saddleback.sampling.store.buffers`) may be kept as ``counts`` where the states are finitely many.
 """
 
 from __future__ import annotations
@@ -22,23 +20,21 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from saddleback.errors import InputError, StorageError
 from saddleback.files.disk import Disk, disk_faults_named
 from saddleback.problem.spaces import FiniteStates
-from saddleback.sampling.blocks import Block, BlockSource, Executor, InOrder
+from saddleback.sampling.blocks import Block, BlockSource, Closing, Executor, InOrder, Source, joined, part_of
 from saddleback.sampling.store.layout import Layout
+from saddleback.sampling.store.manifest import HEADER
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.sampling.trajectories import RolloutSource
 from saddleback.simulators.generative_model import Draw
 
 _SYNC_SECONDS = 1.0
-_RESTS = 1 << 23  # a pair never has so many blocks: the rest of a block is numbered from here on
-Source = BlockSource | RolloutSource
+_RESTS = 1 << 23  # a pair never has so many blocks: what a block lacks is one of its own, numbered from here on
 
 
-class Durable:
+class Durable(Closing):
     """Keeps the samples of one run in ``folder``; ``inner`` draws what is missing (None: here, one by one).
 
     ``fingerprint`` says what the samples are samples of; a folder that holds others is refused.
@@ -56,37 +52,37 @@ class Durable:
         self.folder, self._fingerprint, self.inner = Path(folder), dict(fingerprint), inner or InOrder()
         self._stores: dict[str, SampleStore] = {}
         self.num_read = 0
-        if not self.folder.is_dir():
-            with disk_faults_named(self.folder, "choose a place that can be written to"):
-                Disk().make_folder(self.folder)
         with disk_faults_named(self.folder, "choose a place that can be written to"):
+            if not self.folder.is_dir():
+                Disk().make_folder(self.folder)
             Disk().sync_folder(self.folder.parent)
 
     def run(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
         """Every task with its samples, those on disk first."""
         source = getattr(function, "__self__", None)
-        if not isinstance(source, (BlockSource, RolloutSource)):
+        if not isinstance(source, Source):
             raise InputError("executor", "must be given blocks to draw", function, "use the executor inside it")
         store = self._store(source)
         stored = {block[:3]: block for block in store.blocks()}
         wanted: dict[tuple[int, int, int], Block] = {task[:3]: task for task in tasks if task[:3] in stored}
         missing = [task for task in tasks if task[:3] not in stored]
         short = {}  # blocks of another plan, with fewer samples than are wanted now: what is there is kept
+        rollouts = isinstance(source, RolloutSource)
         for stream in sorted({key[0] for key in wanted}):
             for block, draw in store.read(stream):
                 task = wanted.get(block[:3])
                 if task is None:
                     continue
-                source.account(
-                    len(draw.next_states) if isinstance(source, RolloutSource) else min(task.size, block.size)
-                )
-                if isinstance(source, BlockSource) and block.size < task.size:
-                    short[_rest_of(task, block.size)] = (task, draw)
+                source.account(len(draw.next_states) if rollouts else min(task.size, block.size))
+                if not rollouts and block.size < task.size:
+                    rest = task._replace(block=task.block + _RESTS, size=task.size - block.size)
+                    short[rest] = (task, draw)
                 else:
-                    yield task, self._as_wanted(source, task, draw)
+                    self.num_read += len(draw.next_states)
+                    yield task, draw if rollouts else part_of(draw, slice(task.size))
         for rest, more in self.run(function, list(short)) if short else ():
             task, draw = short[rest]
-            yield task, _joined(draw, more)
+            yield task, joined([draw, more])
         yield from self._draw(function, missing, store)
 
     def missing(self, source: BlockSource, tasks: Sequence[Block]) -> list[Block]:
@@ -95,12 +91,9 @@ class Durable:
 
     def content_hashes(self) -> dict[str, str]:
         """SHA-256 of every store's samples, whatever drew them; those of a finished run included."""
-        names = sorted(p.name for p in self.folder.iterdir() if (p / "store.json").is_file())
-        out = {}
-        for name in names:
-            store = self._stores.get(name) or SampleStore.open(self.folder / name, writable=False)
-            out[name] = store.content_hash()
-        return out
+        names = sorted(p.name for p in self.folder.iterdir() if (p / HEADER).is_file())
+        stores = (self._stores.get(name) or SampleStore.open(self.folder / name, writable=False) for name in names)
+        return {name: store.content_hash() for name, store in zip(names, stores, strict=True)}
 
     def close(self) -> None:
         """Let go of the folder and of what the inner executor has started."""
@@ -108,12 +101,6 @@ class Durable:
             store.close()
         self._stores.clear()
         self.inner.close()
-
-    def __enter__(self) -> Durable:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def _draw(
         self, function: Callable[[Any], Any], missing: list[Block], store: SampleStore
@@ -133,12 +120,6 @@ class Durable:
             raise
         store.flush()
 
-    def _as_wanted(self, source: Source, task: Block, draw: Draw) -> Draw:
-        self.num_read += len(draw.next_states)
-        if isinstance(source, RolloutSource) or len(draw.next_states) == task.size:
-            return draw
-        return Draw(draw.next_states[: task.size], None if draw.signals is None else draw.signals[: task.size])
-
     def _store(self, source: Source) -> SampleStore:
         name = f"samples-{source.seed}"
         if isinstance(source, RolloutSource):
@@ -152,15 +133,3 @@ class Durable:
             fingerprint = {**self._fingerprint, "seed": source.seed}
             self._stores[name] = SampleStore.resume(self.folder / name, fingerprint, layout)
         return self._stores[name]
-
-
-def _rest_of(task: Block, held: int) -> Block:
-    """What a block lacks, as a block of its own, far beyond those that are counted up: none is drawn twice."""
-    return task._replace(block=task.block + _RESTS, size=task.size - held)
-
-
-def _joined(draw: Draw, more: Draw) -> Draw:
-    signals = None
-    if draw.signals is not None and more.signals is not None:
-        signals = np.concatenate([draw.signals, more.signals])
-    return Draw(np.concatenate([draw.next_states, more.next_states]), signals)

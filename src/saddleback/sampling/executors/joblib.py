@@ -1,37 +1,53 @@
-"""Tasks in worker processes of this machine: joblib's process kind (loky), one conversation with each worker.
+"""Tasks in worker processes of this machine, one conversation with each worker.
 
-Loky starts processes that neither fork this one nor import its main script again, so notebooks, scripts without a main guard
-and programs with threads are all right. ``joblib.Parallel`` is not used on top: when a worker dies it gives up all of them
+joblib packs what is sent and counts the cores. ``joblib.Parallel`` is not used: when a worker dies it gives up all of them
 and does not say whose task it was. Here the parent holds one connection to each worker, hence
 
     it knows what each worker has:  a death or a timeout costs no other worker's work, and names the pair;
     the function goes to each worker once;
     tasks go out in lots of about 0.1 s, so that small ones do not wait for the parent, and the last lots are small.
 
-Workers live until :meth:`Joblib.close`, the end of a ``with`` block or the end of the program, and serve one run after the
-other. A run that is interrupted or abandoned ends them, by process id, with all they have started.
+A worker (:func:`serve`; :class:`Worker` is the parent's end) reads functions, which it keeps, and lots of tasks, which it
+answers task by task, or, where they are quick, every 20 ms. It is a new interpreter that neither forks the parent nor imports
+its main script again, so notebooks, scripts without a main guard and programs with threads are all right. It leads a session
+of its own: an interrupt from the keyboard reaches the parent only, and what a simulator has started ends with it. Workers
+serve one run after the other until :meth:`Joblib.close`; a run that is interrupted or abandoned ends them.
 """
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from multiprocessing.connection import wait
+from contextlib import suppress
+from multiprocessing.connection import Connection, wait
 from multiprocessing.util import Finalize
-from typing import Any
+from typing import Any, NamedTuple
 
 from saddleback.errors import InputError, SaddlebackError
-from saddleback.sampling.blocks import Result, Task
-from saddleback.sampling.executors.processes import Ready, Worker, end
-from saddleback.sampling.executors.shipping import Factory, Shipment, cannot_load, pack, ship
-from saddleback.sampling.executors.task_book import Ledger, Progress, check_options
+from saddleback.sampling.blocks import Closing, Result, Task
+from saddleback.sampling.executors import shipping
+from saddleback.sampling.executors.shipping import Factory, Shipment
+from saddleback.sampling.executors.task_book import Ledger, Lot, Outcome, Progress, carry_out, check_options
 
 LOT_SECONDS, LARGEST_LOT = 0.1, 64
 LOOK = 1.0  # seconds after which silent workers are looked at, lest something they have started holds a connection open
 PATIENCE = 2.0  # seconds workers have to end by themselves
+ANSWER = 0.02  # seconds of work after which results are sent
+WATCH = 1.0  # seconds between two looks at the parent
+
+_THREADED = "OMP_NUM OPENBLAS_NUM MKL_NUM BLIS_NUM NUMBA_NUM NUMEXPR_NUM VECLIB_MAXIMUM"
+ONE_THREAD = {f"{name}_THREADS": "1" for name in _THREADED.split()}
+"""The environment of a worker: as many processes as cores leave one thread to each."""
 
 
-class Joblib:
+class Joblib(Closing):
     """``workers`` processes (None: one a core). ``timeout`` is for one task, in seconds: a worker that takes longer is ended.
 
     ``factory()`` makes the simulator in each worker, once; without it the source's own is sent. ``retries`` says how often a
@@ -53,7 +69,7 @@ class Joblib:
         self._staff: list[Worker] = []
         self._running = False
         self._false_starts = 0
-        Finalize(self, end, (self._staff,), exitpriority=10)  # before multiprocessing waits for its children
+        Finalize(self, end, (self._staff,), exitpriority=10)
 
     @property
     def workers(self) -> int:
@@ -73,7 +89,7 @@ class Joblib:
         ledger = Ledger(function, tasks, self._progress, self._retries)
         self._running, self._false_starts, finished = True, 0, False
         try:
-            shipment = ship(function, self._factory)
+            shipment = shipping.ship(function, self._factory)
             while ledger.num_pending or any(worker.lot for worker in self._staff):
                 self._hire(ledger.num_pending)
                 self._hand_out(shipment, ledger)
@@ -92,14 +108,9 @@ class Joblib:
             worker.connection.close()  # an idle worker reads the end and leaves
         deadline = time.monotonic() + PATIENCE
         for worker in self._staff:
-            worker.process.join(max(0.0, deadline - time.monotonic()))
+            with suppress(subprocess.TimeoutExpired):
+                worker.process.wait(max(0.0, deadline - time.monotonic()))
         end(self._staff)
-
-    def __enter__(self) -> Joblib:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # ---- one turn of the loop ----------------------------------------------------------------------------------------
 
@@ -107,7 +118,7 @@ class Joblib:
         """Start workers until there are enough for what is to be begun."""
         free = sum(not worker.lot for worker in self._staff)
         for _ in range(min(self.workers - len(self._staff), num_pending - free)):
-            self._staff.append(Worker(None if self._factory is None else pack(self._factory)))
+            self._staff.append(Worker())
 
     def _hand_out(self, shipment: Shipment, ledger: Ledger[Any, Any]) -> None:
         """Give each idle worker the function if it does not have it, else its next lot."""
@@ -125,7 +136,9 @@ class Joblib:
             heard = [worker.heard for worker in self._staff if worker.lot]
             patience = max(0.0, min([LOOK, *(t + self._timeout - time.monotonic() for t in heard)]))
         talking = wait([worker.connection for worker in self._staff], patience)
-        for worker in [w for w in self._staff if w.connection in talking or (not talking and not w.process.is_alive())]:
+        for worker in [
+            w for w in self._staff if w.connection in talking or (not talking and w.process.poll() is not None)
+        ]:
             try:
                 message = worker.receive()
             except (EOFError, OSError):
@@ -133,7 +146,7 @@ class Joblib:
                 continue
             if isinstance(message, Ready):
                 if message.problem is not None and message.token == shipment.token:  # not that of an earlier run
-                    raise cannot_load(message.problem)
+                    raise shipping.cannot_load(message.problem)
                 continue
             self._false_starts = 0
             for outcome in message:
@@ -157,3 +170,130 @@ class Joblib:
         self._false_starts += 1
         if self._false_starts > self.workers:
             raise SaddlebackError(f"worker processes die before their first task: the last one ended by {how}.")
+
+
+# ---- the parent's end -------------------------------------------------------------------------------------------------
+
+
+class Ready(NamedTuple):
+    """The worker is there (no token), or has the function of that token; or it could not take it, with the reason."""
+
+    token: bytes | None = None
+    problem: str | None = None
+
+
+class Worker:
+    """``lot`` is what the worker has been given and not answered, in order; ``heard`` is when it last had or gave news."""
+
+    def __init__(self) -> None:
+        self.connection, theirs = multiprocessing.Pipe()
+        with theirs:
+            begin = f"import sys; sys.path[:] = {list(map(str, sys.path))}; from {__name__} import serve; "
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", begin + f"serve({theirs.fileno()}, {os.getpid()})"],
+                env=os.environ | ONE_THREAD,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+                stdin=subprocess.DEVNULL,
+            )
+        self.lot: deque[int] = deque()
+        self.ready = False
+        self.token: bytes | None = None
+        self.heard = time.monotonic()
+
+    @property
+    def idle(self) -> bool:
+        """Whether it is waiting for a message, so that sending one cannot block."""
+        return self.ready and not self.lot
+
+    def load(self, shipment: Shipment) -> None:
+        """Send a function, and with the first one the factory; the worker is ready again when it has it."""
+        self._send(shipment if self.token is None else shipment._replace(factory=None))
+        self.token, self.ready = shipment.token, False
+
+    def give(self, lot: Lot) -> None:
+        """Send tasks."""
+        self.lot.extend(number for number, _ in lot)
+        self._send(lot)
+
+    def receive(self) -> Ready | list[Outcome]:
+        """The next message; :class:`EOFError` if the worker has died."""
+        if not self.connection.poll():
+            raise EOFError  # dead, although something it has started holds its side open
+        message: Ready | list[Outcome] = shipping.loads(self.connection.recv_bytes())
+        self.heard = time.monotonic()
+        if isinstance(message, Ready):
+            self.ready = True
+        else:
+            for _ in message:
+                self.lot.popleft()
+        return message
+
+    def end(self) -> str:
+        """End the process, if it still lives, and all it has started; say how it ended."""
+        with suppress(ProcessLookupError, PermissionError):  # no more: it and all it has started are gone
+            os.killpg(self.process.pid, signal.SIGKILL)  # one that is dying already keeps its own exit code
+        code = self.process.wait()
+        self.connection.close()
+        if code < 0:
+            name = signal.Signals(-code).name
+            return f"signal {name}" + (" (as when memory runs out)" if name == "SIGKILL" else "")
+        return f"exit code {code}"
+
+    def _send(self, message: object) -> None:
+        self.heard = time.monotonic()
+        with suppress(OSError):  # it has died: the next reading says so
+            self.connection.send_bytes(shipping.dumps(message))
+
+
+def end(staff: list[Worker]) -> None:
+    """End all of them."""
+    for worker in staff:
+        worker.end()
+    staff.clear()
+
+
+# ---- the worker's end -------------------------------------------------------------------------------------------------
+
+
+def serve(file: int, parent: int) -> None:
+    """Answer the parent, a process with this id, until it closes the connection or dies."""
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    with suppress(EOFError, OSError):  # the parent has closed its side
+        _converse(Connection(file))
+
+
+def _converse(connection: Connection) -> None:
+    simulator: Any = None
+    function: Callable[[Any], Any] | None = None
+    connection.send_bytes(shipping.dumps(Ready()))
+    while True:
+        message: Shipment | Lot = shipping.loads(connection.recv_bytes())
+        if isinstance(message, Shipment):
+            problem = None
+            try:
+                if message.factory is not None:
+                    simulator = shipping.unpack(message.factory)()
+                function = shipping.unpack(message.packed, simulator)
+            except (Exception, SystemExit) as error:
+                problem = f"{type(error).__name__}: {error}"
+            connection.send_bytes(shipping.dumps(Ready(message.token, problem)))
+        else:
+            assert function is not None
+            _answer(connection, function, message)
+
+
+def _answer(connection: Connection, function: Callable[[Any], Any], lot: Lot) -> None:
+    outcomes, answered = list[Outcome](), time.monotonic()
+    for outcome in carry_out(function, lot):
+        outcomes.append(outcome)
+        if time.monotonic() > answered + ANSWER or outcome.number == lot[-1][0]:
+            connection.send_bytes(shipping.dumps_outcomes(outcomes))
+            outcomes, answered = [], time.monotonic()
+
+
+def _end_with(parent: int) -> None:
+    """End this process and what it has started when the parent is gone, even in the middle of a long call."""
+    while os.getppid() == parent:
+        time.sleep(WATCH)
+    os.killpg(0, signal.SIGKILL)

@@ -1,13 +1,13 @@
 """Tasks on a Ray cluster (an extra): plain Ray tasks for light simulators, actors that stay warm for heavy ones.
 
 With ``factory`` every worker is an actor that makes its simulator once and keeps it; without, workers are whatever processes
-Ray lends, and each keeps the last function it was given. A function is put into the object store once; results leave it at
-once, since it is no place for a buffer. Lots of about 0.5 s hide Ray's own cost.
+Ray lends, and each keeps the last function it was given at its :class:`Desk`. A function is put into the object store once;
+results leave it at once, since it is no place for a buffer. Lots of about 0.5 s hide Ray's own cost.
 
 Ray's retries are off: when a worker or its node dies, what it had is submitted again here, task by task, with the same keys,
 so that the books say how often and the error whose task it was. When ``options`` ask for what no living node has, the run
-waits ``patience`` seconds for one and then says so. With ``timeout`` each task runs in a child process of the
-Ray worker (:class:`saddleback.sampling.executors.joblib.Joblib` with one worker), where it can be ended. Ray gives one thread to tasks
+waits ``patience`` seconds for one and then says so. With ``timeout`` each task runs in a child process of the Ray worker (a
+:class:`~saddleback.sampling.executors.joblib.Joblib` with one worker), where it can be ended. Ray gives one thread to tasks
 that ask for one core, as these do, unless the nodes' environment says otherwise.
 """
 
@@ -18,24 +18,26 @@ import importlib
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from saddleback.errors import SaddlebackError, require
-from saddleback.sampling.blocks import Result, Task
-from saddleback.sampling.executors.message_format import loads
-from saddleback.sampling.executors.ray_connection import PATIENCE, Connection
-from saddleback.sampling.executors.ray_worker import Desk, Order, at_a_desk
-from saddleback.sampling.executors.shipping import Factory, cannot_load, pack, ship
-from saddleback.sampling.executors.task_book import Ledger, Lot, Outcome, Progress, check_options
+from saddleback.errors import SaddlebackError
+from saddleback.sampling.blocks import Closing, Result, Task
+from saddleback.sampling.executors.joblib import Joblib
+from saddleback.sampling.executors.ray_cluster import PATIENCE, Connection, remote
+from saddleback.sampling.executors.shipping import Factory, cannot_load, dumps_outcomes, loads, pack, ship, unpack
+from saddleback.sampling.executors.task_book import Ledger, Lot, Outcome, Progress, carry_out, check_options
 
 LOT_SECONDS, LARGEST_LOT = 0.5, 256
 LOOK = 2.0  # seconds of silence after which the cluster is looked at
+
+Order = tuple[bytes, list[Any]]
+"""Which function a lot is for: its token, and in a list, since Ray would fetch it for every lot otherwise, a reference to it."""
 
 Away = dict[Any, tuple[Lot, Any]]
 """By Ray's reference to what is to come: the lot, and the actor that has it, if any; an actor that starts has no lot."""
 
 
-class Ray:
+class Ray(Closing):
     """At most ``workers`` tasks at a time (None: as many as the cluster has cores).
 
     ``address`` names a cluster ("auto": the one on this machine). Without it the one this program is connected to is used,
@@ -55,8 +57,7 @@ class Ray:
         options: dict[str, Any] | None = None,
         patience: float = PATIENCE,
     ):
-        check_options(workers, timeout, retries)
-        require(patience > 0, "patience", "must be positive", patience, "give seconds to wait for a node")
+        check_options(workers, timeout, retries, patience)
         self._num_workers, self._address, self._timeout, self._retries = workers, address, timeout, retries
         self._factory, self._progress = factory, progress
         self._options = {"num_cpus": 1, **(options or {})}
@@ -77,7 +78,7 @@ class Ray:
         ledger = Ledger(function, tasks, self._progress, self._retries)
         ray, workers = self._connect(), self.workers
         shipment = ship(function, self._factory)
-        order = Order(shipment.token, [ray.put((shipment.packed, sys.path))])
+        order = shipment.token, [ray.put((shipment.packed, sys.path))]
         self._false_starts, away = 0, Away()
         try:
             self._call_roll(away)
@@ -104,16 +105,10 @@ class Ray:
             self._connection.release()
             self._connection = None
 
-    def __enter__(self) -> Ray:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     # ---- one turn of the loop ----------------------------------------------------------------------------------------
 
     def _send_tasks(self, order: Order, ledger: Ledger[Any, Any], away: Away, workers: int) -> None:
-        task = _remotes().task.options(max_retries=0, **self._options)
+        task = remote(at_a_desk).options(max_retries=0, **self._options)
         while ledger.num_pending and len(away) < workers:
             lot = ledger.take(workers, LOT_SECONDS, LARGEST_LOT)
             away[task.remote(order, lot, self._timeout)] = lot, None
@@ -122,7 +117,7 @@ class Ray:
         """Start actors until there are enough, and give lots to those that are there: one may never find a place."""
         free = len(self._idle) + sum(not lot for lot, _ in away.values())
         for _ in range(min(workers - len(self._idle) - len(away), ledger.num_pending - free)):
-            desk = _remotes().desk.options(max_restarts=0, max_task_retries=0, **self._options)
+            desk = remote(Desk).options(max_restarts=0, max_task_retries=0, **self._options)
             assert self._factory is not None
             actor = desk.remote(pack(self._factory), self._timeout)
             away[actor.hello.remote()] = [], actor
@@ -175,13 +170,52 @@ class Ray:
         return self._connection.ray
 
 
-class _Remotes(NamedTuple):
-    task: Any
-    desk: Any
+# ---- the other side ----------------------------------------------------------------------------------------------------
 
 
-@functools.cache
-def _remotes() -> _Remotes:
-    """Made once: Ray takes every new one for another kind of task."""
-    ray = importlib.import_module("ray")
-    return _Remotes(ray.remote(at_a_desk), ray.remote(Desk))
+class Desk:
+    """The simulator, the last function, and, where there is a timeout, a child process that can be ended."""
+
+    def __init__(self, packed_factory: bytes | None, timeout: float | None):
+        self._packed_factory, self._timeout = packed_factory, timeout
+        self._simulator: Any = None
+        self._child: Joblib | None = None
+        self._token: bytes | None = None
+        self._function: Callable[[Any], Any] | None = None
+
+    def hello(self) -> bytes:
+        """The worker is there: no outcomes."""
+        return dumps_outcomes([])
+
+    def work(self, order: Order, lot: Lot) -> bytes:
+        """The outcomes of a lot, packed: Ray's own arrays would be read-only and fill its store."""
+        token, (reference,) = order
+        if token != self._token:
+            packed, paths = importlib.import_module("ray").get(reference)
+            sys.path.extend(path for path in paths if path not in sys.path)
+            self._load(packed)
+            self._token = token
+        function, call = self._function, None if self._child is None else self._guarded
+        assert function is not None
+        return dumps_outcomes(carry_out(function, lot, call))
+
+    def _load(self, packed: bytes) -> None:
+        factory = None if self._packed_factory is None else unpack(self._packed_factory)
+        if self._timeout is not None:
+            self._child = self._child or Joblib(1, timeout=self._timeout, factory=factory)
+        elif factory is not None and self._simulator is None:
+            self._simulator = factory()
+        self._function = unpack(packed, self._simulator)
+
+    def _guarded(self, task: Any) -> Any:
+        assert self._child is not None and self._function is not None
+        ((_, result),) = self._child.run(self._function, [task])
+        return result
+
+
+_desk = functools.cache(Desk)
+
+
+def at_a_desk(order: Order, lot: Lot, timeout: float | None) -> bytes:
+    """The same without an actor."""
+    return _desk(None, timeout).work(order, lot)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from saddleback.sampling.blocks import Result, Task
+from saddleback.sampling.blocks import Closing, Result, Task
 from saddleback.sampling.executors.joblib import Joblib
 from saddleback.sampling.executors.task_book import Ledger, Progress, check_options, meter, source_of, wrapped
 
 
-class Serial:
+class Serial(Closing):
     """``timeout`` (seconds for one task) needs a child process; it also outlives simulators that end their process."""
 
     workers = 1
@@ -41,9 +41,3 @@ class Serial:
         """End the child, if there is one."""
         if self._child is not None:
             self._child.close()
-
-    def __enter__(self) -> Serial:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

@@ -1,12 +1,10 @@
 """What became of every task of a run: results handed on, faults kept until the end, deaths counted.
 
-A run never loses what it has: when a task fails, no new one is begun, those under way are finished and handed on, and only
-then the fault is raised (the first in the order of the tasks, if there are several). A task that fails is not tried with
-another seed, since failures may go with outcomes and a second draw would bias the samples. Only when the *process* that
-carried it out has died, of a segmentation fault or for want of memory, the same key is tried again, ``retries`` times.
-
-Errors travel between processes as data (:class:`Fault`), because exceptions with several arguments do not survive pickling;
-the message is the same wherever the task was carried out, and the traceback of the other process is a note below it.
+When a task fails, no new one is begun, those under way are finished and handed on, and only then the fault is raised (the
+first in the order of the tasks). It is not tried with another seed, since failures may go with outcomes and a second draw
+would bias the samples. Only when the *process* that carried it out has died, of a segmentation fault or for want of memory,
+the same key is tried again, ``retries`` times. Errors travel between processes as data (:class:`Fault`), because exceptions
+with several arguments do not survive pickling; the traceback of the other process is a note below the message.
 """
 
 from __future__ import annotations
@@ -15,39 +13,13 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Generic, NamedTuple
 
-from saddleback.errors import SaddlebackError, SimulatorError, require
-from saddleback.sampling.blocks import Block, Result, Task
-from saddleback.simulators.generative_model import Draw, GenerativeModel
+from saddleback.errors import SaddlebackError, require
+from saddleback.sampling.blocks import Block, Result, Source, Task
 
 Progress = Callable[[int, int, int], object]
 """``progress(done_tasks, done_samples, failures)``, called after every task; failures that were tried again count too."""
-
-
-@runtime_checkable
-class Source(Protocol):
-    """Whatever draws blocks with a simulator, such as :class:`saddleback.sampling.blocks.BlockSource`: a dataclass with a meter."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    @property
-    def model(self) -> GenerativeModel:
-        """The simulator."""
-        ...
-
-    def draw(self, block: Block) -> Draw:
-        """The block's samples."""
-        ...
-
-    def fault(self, block: Block, problem: str, index: int = 0) -> SimulatorError:
-        """The error for a block that failed."""
-        ...
-
-    def account(self, num_queries: int) -> None:
-        """Put calls made elsewhere on the meter."""
-        ...
-
 
 Lot = list[tuple[int, Any]]
 """Tasks with their numbers."""
@@ -219,11 +191,12 @@ class Ledger(Generic[Task, Result]):
             self._progress(self._num_done, self._num_samples, self._num_failures)
 
 
-def check_options(workers: int | None, timeout: float | None, retries: int) -> None:
+def check_options(workers: int | None, timeout: float | None, retries: int = 0, patience: float = 1.0) -> None:
     """Refuse options that make no sense."""
     require(workers is None or workers >= 1, "workers", "must be at least 1", workers, "leave it out for one a core")
-    require(timeout is None or timeout > 0, "timeout", "must be positive", timeout, "give seconds for one block")
+    require(timeout is None or timeout > 0, "timeout", "must be positive", timeout, "give seconds for one task")
     require(retries >= 0, "retries", "must not be negative", retries, "0 stops at the first death of a worker")
+    require(patience > 0, "patience", "must be positive", patience, "give seconds to wait for a node")
 
 
 def _sentence(error: BaseException) -> str:

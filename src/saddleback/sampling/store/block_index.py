@@ -7,6 +7,7 @@ blocks wait in a dictionary until they are worth sorting in.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ Table = NDArray[np.void]
 FIELDS = np.dtype([(name, np.int64) for name in ("key", "size", "rows", "shard", "start")])
 """A block's key, its samples, its rows, and the shard and the row where they begin."""
 
-_WAITING = 1 << 16
+_WAITING = 1 << 16  # new blocks that are worth sorting in
 
 
 class BlockIndex:
@@ -43,7 +44,7 @@ class BlockIndex:
         key = _key(block)
         if self._size(key):
             rule = "must not have been added before"
-            raise InputError(block_name(block), rule, "a block of this key", "draw only what missing() gives")
+            raise InputError(block.name, rule, "a block of this key", "draw only what missing() gives")
         self._waiting[key] = (block.size, rows, shard, start)
         if len(self._waiting) >= _WAITING:
             self._settle()
@@ -71,7 +72,7 @@ class BlockIndex:
                 wanted.append(block)
             elif size != block.size:
                 rule = f"must have the {size:,} samples that it had when it was drawn"
-                raise InputError(block_name(block), rule, f"{block.size:,}", "continue the run that the store is of")
+                raise InputError(block.name, rule, f"{block.size:,}", "continue the run that the store is of")
         return wanted
 
     def held(self, stream: int, num_pairs: int) -> NDArray[np.int64]:
@@ -99,6 +100,12 @@ class BlockIndex:
         before[1:][same] = numbers[:-1][same]
         return [block_of(table[i]) for i in np.flatnonzero(numbers != before + 1)]
 
+    def require_no_gaps(self, stream: int, folder: Path) -> None:
+        """Refuse samples that cannot be put in a row."""
+        for block in self.gaps(stream)[:1]:
+            rule, found = "must have a pair's blocks without a gap", f"{block.name}, but not the one before it"
+            raise InputError(str(folder), rule, found, "draw the missing blocks first")
+
     def _size(self, key: int) -> int:
         if key in self._waiting:
             return self._waiting[key][0]
@@ -120,16 +127,11 @@ def block_of(record: Any) -> Block:
     return Block(stream, pair, number, int(record["size"]))
 
 
-def block_name(block: Block) -> str:
-    """A block in words, for messages."""
-    return f"block {block.block} of pair {block.pair}, stream {block.stream}"
-
-
 def _by_key(table: Table) -> Table:
     table = table[np.argsort(table["key"], kind="stable")]
     for i in np.flatnonzero(table["key"][1:] == table["key"][:-1])[:1]:
         shards = f"shards {table['shard'][i]} and {table['shard'][i + 1]}"
-        raise InputError(block_name(block_of(table[i])), "must be stored once", shards, "keep one of the two stores")
+        raise InputError(block_of(table[i]).name, "must be stored once", shards, "keep one of the two stores")
     return table
 
 

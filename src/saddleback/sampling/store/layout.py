@@ -26,7 +26,7 @@ from saddleback.errors import InputError, require
 from saddleback.files.json_file import Record, Whole, as_record, short
 from saddleback.problem.spaces import Array, BoxStates, FiniteStates, StateSpace
 from saddleback.sampling.blocks import Block
-from saddleback.sampling.signals import signal_sums
+from saddleback.sampling.collect import signal_sums
 from saddleback.simulators.generative_model import Draw, generator
 
 Rows = NDArray[np.void]
@@ -59,13 +59,9 @@ class Layout:
         right = right and (self.dim == 0 if self.num_states is not None else 1 <= self.dim <= _MOST_COLUMNS)
         right = right and 0 <= self.num_signals <= _MOST_COLUMNS
         require(right, "layout", "must describe samples or counts", self, "make it with Layout.of")
-        require(
-            self.kind == "samples" or self.num_states is not None,
-            "layout",
-            "must be 'samples' where the states are points of R^k, which hardly ever repeat",
-            self.kind,
-            "leave out counts=True",
-        )
+        rule = "must be 'samples' where the states are points of R^k, which hardly ever repeat"
+        points = self.num_states is None
+        require(not points or self.kind == "samples", "layout", rule, self.kind, "leave out counts=True")
 
     @staticmethod
     def of(states: StateSpace, num_signals: int = 0, *, counts: bool = False) -> Layout:
@@ -76,13 +72,9 @@ class Layout:
         assert isinstance(states, BoxStates)
         return Layout(kind, None, states.dim, num_signals)
 
-    def to_json(self) -> dict[str, Any]:
-        """The four fields."""
-        return {name: getattr(self, name) for name in LayoutRecord.__struct_fields__}
-
     @staticmethod
     def from_json(fields: Any, where: str, remedy: str) -> Layout:
-        """Read back what :meth:`to_json` gave."""
+        """From the fields in ``store.json``."""
         as_record(fields, LayoutRecord, where, remedy)
         try:
             return Layout(**fields)
@@ -122,7 +114,7 @@ class Layout:
                     rows["signals"] = signals
             fault = self._not_finite(rows)
         if fault:
-            raise InputError(_name(block), f"must hold {fault[0]}", fault[1], "mend the simulator")
+            raise InputError(block.name, f"must hold {fault[0]}", fault[1], "mend the simulator")
         return rows
 
     def _counted(self, states: NDArray[Any], signals: Array | None) -> Rows:
@@ -160,9 +152,8 @@ class Layout:
         """The first of finitely many states that is none of them; any whole numbers may be asked about."""
         if self.num_states is None or not len(states):
             return None
-        s = (
-            states if states.dtype.kind == "u" else states.astype(np.int64, copy=False).view(np.uint64)
-        )  # −1 is large there
+        unsigned = states.dtype.kind == "u"
+        s = states if unsigned else states.astype(np.int64, copy=False).view(np.uint64)  # −1 is large there
         if int(s.max()) < self.num_states:
             return None
         return f"next states from 0 to {self.num_states - 1}", states[np.flatnonzero(s >= self.num_states)[0]]
@@ -192,8 +183,4 @@ class Layout:
 
 def _unlike(block: Block, what: str, found: Any) -> InputError:
     value = "none" if found is None else f"{found.dtype} of shape {found.shape}"
-    return InputError(_name(block), f"must hold {what}", value, "give the draw of this very block")
-
-
-def _name(block: Block) -> str:
-    return f"block {block.block} of pair {block.pair}, stream {block.stream}"
+    return InputError(block.name, f"must hold {what}", value, "give the draw of this very block")

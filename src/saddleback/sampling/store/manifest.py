@@ -1,27 +1,37 @@
-"""``manifest.jsonl``: one line a shard, and a shard that has no line does not exist.
+"""The two files that say what is in a store: its header, written once, and its manifest, one line a shard.
 
-    {"blocks":[[stream,pair,block,size,rows],…],"bytes":…,"check":"…","sha256":"…","shard":7}
+    store.json        {"format": "saddleback-samples/2", "layout": {…}, "fingerprint": {…}, "check": "…"}
+    manifest.jsonl    {"blocks":[[stream,pair,block,size,rows],…],"bytes":…,"check":"…","sha256":"…","shard":7}
 
-Shard 7 is the file ``000007.npy``: its length, its SHA-256, and its blocks in the order of their rows. ``check`` is the
-SHA-256 of the line without that field. A line must be, byte for byte, what :func:`to_line` makes of its contents, so that
-whatever else it may be is refused by one comparison.
-
-A line is written after its shard is on the disk, and nothing is acknowledged before the line is. Hence a power cut can only
-leave the last line torn, and such a line was never acknowledged; a bad line further up is damage.
+``check`` is the SHA-256 of the other fields. The fingerprint is the caller's, all that a sample depends on (simulator,
+features, discount, seed, state space, coreset, versions): samples of another simulator or seed would be continued without
+complaint otherwise. Shard 7 is the file ``000007.npy``: its length, its SHA-256, and its blocks in the order of their rows.
+A line must be, byte for byte, what :func:`to_line` makes of its contents, so that whatever else it may be is refused by one
+comparison. It is written after its shard is on the disk, and nothing is acknowledged before the line is. Hence a power cut
+can only leave the last line torn, which was never acknowledged; a bad line further up is damage.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
-from typing import NamedTuple
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from saddleback.files.disk import Mapped
+from saddleback.errors import InputError, require
+from saddleback.files.disk import LOCK, PARTIAL, Disk, Lock, Mapped, write_whole
+from saddleback.files.json_file import Record, as_record, read_json
+from saddleback.sampling.store.layout import Layout
 
+HEADER = "store.json"
+FORMAT = "saddleback-samples/2"
 MANIFEST = "manifest.jsonl"
 STREAM, PAIR, NUMBER, SIZE, ROWS = range(5)
 """The columns of ``Entry.blocks``."""
@@ -37,6 +47,20 @@ LIMITS = (1 << 6, 1 << 32, 1 << 24)
 
 _MOST_LINE = 1 << 20
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_MOST_BYTES = 1 << 26
+_AGAIN = "draw the samples again into a new folder"
+_NO_FIELD = "no such field"
+
+Fields = dict[str, Any]
+
+
+class HeaderRecord(Record, frozen=True):
+    """The fields of ``store.json``."""
+
+    format: Literal["saddleback-samples/2"]
+    layout: Fields
+    fingerprint: Fields
+    check: str
 
 
 class Entry(NamedTuple):
@@ -73,12 +97,8 @@ def shard_name(number: int) -> str:
 
 def to_line(entry: Entry) -> bytes:
     """The line of a shard, its end included."""
-    fields = {
-        "blocks": entry.blocks.tolist(),
-        "bytes": entry.num_bytes,
-        "sha256": entry.sha256,
-        "shard": entry.shard,
-    }
+    blocks = entry.blocks.tolist()
+    fields = {"blocks": blocks, "bytes": entry.num_bytes, "sha256": entry.sha256, "shard": entry.shard}
     fields["check"] = hashlib.sha256(_canonical(fields)).hexdigest()
     return _canonical(fields) + b"\n"
 
@@ -125,3 +145,89 @@ def _plausible(entry: Entry) -> bool:
 
 def _canonical(fields: dict[str, object]) -> bytes:
     return json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+# ---- the header ----------------------------------------------------------------------------------------------------------
+
+
+def plain(fingerprint: Mapping[str, Any]) -> Fields:
+    """The fingerprint as it will be read back; NumPy's numbers and arrays are taken too."""
+
+    def of_numpy(x: Any) -> Any:
+        if isinstance(x, (np.ndarray, np.generic)):
+            return x.tolist()
+        raise TypeError(f"a {type(x).__name__} is not JSON")
+
+    rule, remedy = "must be a JSON object", "give named fields: numbers, text, lists and objects"
+    try:
+        fields: Fields = json.loads(json.dumps(fingerprint, allow_nan=False, default=of_numpy))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError("fingerprint", rule, error, remedy) from None
+    require(isinstance(fields, dict), "fingerprint", rule, type(fingerprint).__name__, remedy)
+    return fields
+
+
+def require_same(folder: Path, stored: Fields, given: Fields, may_differ: Collection[str] = ()) -> None:
+    """Raise an :class:`InputError` that names the first field in which two fingerprints differ."""
+    for name in sorted((stored.keys() | given.keys()) - set(may_differ)):
+        for where, first, second in _differences(stored.get(name, _NO_FIELD), given.get(name, _NO_FIELD), name):
+            rule = f"must be what it was when the samples in {folder} were drawn, {_short(first)}"
+            raise InputError(f"fingerprint.{where}", rule, _short(second), "set it back, or choose a new folder")
+
+
+def begin(disk: Disk, folder: Path, layout: Layout, fingerprint: Fields) -> None:
+    """An empty store in a folder that is new, empty, or was left so early that it was no store yet."""
+    if not folder.is_dir():
+        disk.make_folder(folder)
+    disk.sync_folder(folder.parent)  # even if it is there: whoever made it may have been cut off before this
+    lock = Lock(folder / LOCK)
+    try:
+        begun, names = {MANIFEST, MANIFEST + PARTIAL, HEADER + PARTIAL}, disk.names(folder)
+        rule = "must be a new or empty folder"
+        require(HEADER not in names, str(folder), rule, "one that holds a store", "open that store")
+        for name in names:
+            require(name in begun or name == LOCK, str(folder), rule, f"one that holds {name}", "choose another one")
+        for name in begun.intersection(names):
+            disk.remove(folder / name)
+        write_whole(disk, folder / MANIFEST, ())
+        fields = {"format": FORMAT, "layout": asdict(layout), "fingerprint": fingerprint}
+        fields["check"] = _check(fields)
+        write_whole(disk, folder / HEADER, [json.dumps(fields, indent=1).encode() + b"\n"])
+    finally:
+        lock.release()
+
+
+def read_header(folder: Path) -> tuple[Layout, Fields]:
+    """Layout and fingerprint of the store in a folder."""
+    path = folder / HEADER
+    if not os.path.isfile(path):  # which is False for names that the system does not take, where pathlib raises
+        found = f"no {HEADER} in it" if os.path.isdir(folder) else "no such folder"
+        raise InputError(str(folder), "must be a folder of samples", found, "check the path, or create the store")
+    fields = read_json(path, _MOST_BYTES, _AGAIN)
+    as_record(fields, HeaderRecord, str(path), _AGAIN)
+    rule, remedy = "must be unchanged, with the check that it holds", "restore it, or draw the samples again"
+    require(fields["check"] == _check(fields), str(path), rule, "a damaged file", remedy)
+    return Layout.from_json(fields["layout"], f"{path}.layout", _AGAIN), fields["fingerprint"]
+
+
+def _check(fields: Fields) -> str:
+    """SHA-256 of all fields but the check itself."""
+    text = json.dumps({name: x for name, x in fields.items() if name != "check"}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _differences(a: Any, b: Any, where: str) -> Iterator[tuple[str, Any, Any]]:
+    """The fields, by name, in which two JSON values differ, and both values."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        for name in sorted(a.keys() | b.keys()):
+            yield from _differences(a.get(name, _NO_FIELD), b.get(name, _NO_FIELD), f"{where}.{name}")
+    elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        for i, (x, y) in enumerate(zip(a, b, strict=True)):
+            yield from _differences(x, y, f"{where}[{i}]")
+    elif a != b or isinstance(a, bool) != isinstance(b, bool):
+        yield where, a, b
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -12,39 +12,25 @@ parts alone, not on their order, and an interrupted pooling is simply repeated.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import os
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 from saddleback.errors import InputError, require
 from saddleback.sampling.blocks import Block
-from saddleback.sampling.store.block_index import block_name
-from saddleback.sampling.store.header import require_same
-from saddleback.sampling.store.layout import Rows
-from saddleback.sampling.store.sample_store import SampleStore
+from saddleback.sampling.store.sample_store import Place, SampleStore
 
 PARTS = "parts"
 """The field of a pool's fingerprint that says what was pooled."""
 
 
-class _Part(NamedTuple):
-    """A block of a pool: its number there, and where it comes from."""
-
-    block: Block
-    source: SampleStore
-
-
-def pool(sources: Sequence[SampleStore], folder: str | os.PathLike[str]) -> SampleStore:
+def pool(sources: Sequence[SampleStore], folder: Place) -> SampleStore:
     """The samples of all ``sources`` in the store at ``folder``, which is made or, if it was begun before, completed."""
     require(len(sources) > 0, "sources", "must hold at least one store", "none", "name a folder of samples")
     first = sources[0]
     for other in sources[1:]:
-        rule = f"must have the layout of {first.folder}, {first.layout}"
-        require(other.layout == first.layout, str(other.folder), rule, other.layout, "draw it again with that layout")
-        require_same(first.folder, first.fingerprint, other.fingerprint, {"seed", PARTS})
+        first.require_like(other, {"seed", PARTS})
     groups: dict[tuple[int, ...], list[SampleStore]] = defaultdict(list)
     for store in sources:
         groups[seeds_of(store)].append(store)
@@ -52,25 +38,25 @@ def pool(sources: Sequence[SampleStore], folder: str | os.PathLike[str]) -> Samp
     for seed, following in itertools.pairwise(seeds):
         rule = "must be in one of the parts only, unless two parts have the same seeds"
         require(seed != following, f"seed {seed}", rule, "in several", "leave one of them out")
-    one = len(groups) == 1
-    fingerprint: dict[str, Any] = {name: x for name, x in first.fingerprint.items() if name != PARTS}
-    if one:
-        for store in sources[1:]:  # pools of the same seeds are the same only if their parts are
-            require_same(first.folder, first.fingerprint, store.fingerprint)
-        fingerprint = first.fingerprint
-    else:
-        fingerprint |= {"seed": seeds, PARTS: _contents(groups)}
-    held = _held(sources) if one else {}
+    one, fingerprint = len(groups) == 1, first.fingerprint
+    for store in sources[1:] if one else ():  # pools of the same seeds are the same only if their parts are
+        first.require_like(store)
+    if not one:
+        fingerprint = {**fingerprint, "seed": seeds, PARTS: _contents(groups)}
+    numbered = _numbered(groups)
     pooled = SampleStore.resume(folder, fingerprint, first.layout)
     try:
-        if one:
-            for block in pooled.blocks():
-                rule = "must be a new folder, or one with nothing but samples of the parts"
-                require(block[:3] in held, str(folder), rule, block_name(block), "choose a new folder")
-            for store in sources:
-                pooled.merge(store)
-        else:
-            _complete(pooled, groups)
+        keys, rule = {block[:3] for block in numbered.values()}, "must be new, or hold nothing but samples of the parts"
+        for block in pooled.blocks():
+            require(block[:3] in keys, str(folder), rule, block.name, "choose a new folder")
+        missing = set(pooled.missing(list(numbered.values())))
+        for store in sources:
+            if one:
+                pooled.require_same_rows(store, set(store.blocks()) - missing)
+            for block, rows in store.rows():
+                target = numbered.get((store, block))
+                if target in missing:
+                    pooled.take(target, rows.copy())
         pooled.flush()
     except BaseException:
         pooled.close()
@@ -88,16 +74,6 @@ def seeds_of(store: SampleStore) -> tuple[int, ...]:
     return tuple(listed)
 
 
-def _complete(pooled: SampleStore, groups: dict[tuple[int, ...], list[SampleStore]]) -> None:
-    parts = {(part.source, original): part.block for original, part in _numbered(groups)}
-    missing = set(pooled.missing(list(parts.values())))
-    for store in {source: None for source, _ in parts}:
-        for block, rows in store.rows():
-            target = parts.get((store, block))
-            if target is not None and target in missing:
-                pooled.take(target, rows.copy())
-
-
 def _contents(groups: dict[tuple[int, ...], list[SampleStore]]) -> list[dict[str, Any]]:
     """What the parts of each seed hold, by content hash."""
     return [
@@ -106,16 +82,21 @@ def _contents(groups: dict[tuple[int, ...], list[SampleStore]]) -> list[dict[str
     ]
 
 
-def _numbered(groups: dict[tuple[int, ...], list[SampleStore]]) -> Iterator[tuple[Block, _Part]]:
-    """Every block once, with its number in the pool."""
+def _numbered(groups: dict[tuple[int, ...], list[SampleStore]]) -> dict[tuple[SampleStore, Block], Block]:
+    """Every block once, where it comes from, and as it is in the pool: with a new number where seeds are mixed."""
     used: dict[tuple[int, int], int] = defaultdict(int)
+    found = {}
     for seeds in sorted(groups):
         held = _held(groups[seeds])
-        _agree(groups[seeds], held)
+        for store in groups[seeds][1:]:
+            for other in groups[seeds]:
+                if other is not store:
+                    other.require_same_rows(store, {b for b in store.blocks() if held[b[:3]][1] is other})
         for block, store in sorted(held.values(), key=lambda found: found[0]):
-            number = used[block.stream, block.pair]
+            new = block._replace(block=used[block.stream, block.pair])
+            found[store, block] = block if len(groups) == 1 else new
             used[block.stream, block.pair] += 1
-            yield block, _Part(block._replace(block=number), store)
+    return found
 
 
 def _held(stores: Sequence[SampleStore]) -> dict[tuple[int, ...], tuple[Block, SampleStore]]:
@@ -125,25 +106,5 @@ def _held(stores: Sequence[SampleStore]) -> dict[tuple[int, ...], tuple[Block, S
         for block in store.blocks():
             first, other = held.setdefault(block[:3], (block, store))
             rule = f"must have the {first.size:,} samples in {store.folder} that it has in {other.folder}"
-            require(first.size == block.size, block_name(block), rule, f"{block.size:,}", "leave one of the two out")
+            require(first.size == block.size, block.name, rule, f"{block.size:,}", "leave one of the two out")
     return held
-
-
-def _agree(stores: Sequence[SampleStore], held: dict[tuple[int, ...], tuple[Block, SampleStore]]) -> None:
-    """Blocks that several parts with the same seed hold must be the same."""
-    for store in stores[1:]:
-        theirs = {b: held[b[:3]][1] for b in store.blocks() if held[b[:3]][1] is not store}
-        digests: dict[SampleStore, dict[Block, bytes]] = {}
-        for block, rows in store.rows():
-            if block not in theirs:
-                continue
-            other = theirs[block]
-            if other not in digests:
-                digests[other] = {b: _digest(r) for b, r in other.rows() if b in theirs}
-            if digests[other][block] != _digest(rows):
-                rule = f"must be the same in {other.folder} and {store.folder}"
-                raise InputError(block_name(block), rule, "other samples", "find out which simulator drew them")
-
-
-def _digest(rows: Rows) -> bytes:
-    return hashlib.sha256(rows.tobytes()).digest()

@@ -1,10 +1,9 @@
 """What is in a store's folder: what can be trusted, what a cut left behind, and what is damaged.
 
 A writer that is cut off leaves at most a torn last line, files that had not yet got their names, and one shard that had its
-name but no line: the next in number. All of it was never acknowledged and is swept away. Anything else is damage: a shard
-that does not match its line, a bad line with others after it, shards without lines (a manifest that lost its end). It is
-refused with its name and what it held. Samples are a function of their keys, so nothing is lost for good: a store without
-the damaged shards is continued like one that was never finished, and ends the same.
+name but no line: the next in number. All of it was never acknowledged and is swept away. Anything else is damage, refused
+with its name and what it held. Samples are a function of their keys, so nothing is lost for good: a store without the
+damaged shards is continued like one that was never finished, and ends the same.
 """
 
 from __future__ import annotations
@@ -18,10 +17,9 @@ import numpy as np
 
 from saddleback.errors import InputError
 from saddleback.files.disk import PARTIAL, Disk, disk_faults_named, write_whole
-from saddleback.sampling.store.block_index import BlockIndex, block_name
-from saddleback.sampling.store.header import HEADER
+from saddleback.sampling.store.block_index import BlockIndex
 from saddleback.sampling.store.layout import Layout
-from saddleback.sampling.store.manifest import MANIFEST, PAIR, SIZE, Entry, read_manifest, shard_name, to_line
+from saddleback.sampling.store.manifest import HEADER, MANIFEST, PAIR, SIZE, Entry, read_manifest, shard_name, to_line
 from saddleback.sampling.store.shards import Fault, shard_fault
 
 _SHARD = re.compile(r"(\d{6,})\.npy")
@@ -145,9 +143,7 @@ def verify(disk: Disk, folder: Path, layout: Layout) -> Report:
     damage = [f"{d.file} {d.rule}, got {d.value}; {d.lost} are lost" for d in found.damage]
     gaps: list[str] = []
     try:
-        gaps = [
-            f"{block_name(block)} is there and the one before it is not" for block in BlockIndex(found.sound).gaps()
-        ]
+        gaps = [f"{b.name} is there and the one before it is not" for b in BlockIndex(found.sound).gaps()]
     except InputError as error:
         damage.append(str(error))
     blocks = np.concatenate([np.empty((0, 5), dtype=np.int64), *(entry.blocks for entry in found.sound)])
@@ -157,8 +153,5 @@ def verify(disk: Disk, folder: Path, layout: Layout) -> Report:
 
 def _leftovers(names: Iterable[str], entries: Iterable[Entry]) -> list[str]:
     """Files of ours that the manifest does not name; whatever else is in the folder is not ours to touch."""
-    listed = {entry.name for entry in entries}
-    ours = {MANIFEST + PARTIAL, HEADER + PARTIAL}
-    return [
-        name for name in names if name in ours or (_SHARD.fullmatch(name.removesuffix(PARTIAL)) and name not in listed)
-    ]
+    listed, ours = {entry.name for entry in entries}, {MANIFEST + PARTIAL, HEADER + PARTIAL}
+    return [x for x in names if x in ours or (_SHARD.fullmatch(x.removesuffix(PARTIAL)) and x not in listed)]

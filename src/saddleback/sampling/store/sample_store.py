@@ -1,19 +1,16 @@
 """A folder of samples that survives kill -9 and power cuts: write-once shards, and a manifest that names them.
 
-    store.json        what the samples are samples of (:mod:`~saddleback.sampling.store.header`)
-    manifest.jsonl    one line a shard (:mod:`~saddleback.sampling.store.manifest`)
+    store.json        what the samples are samples of (:mod:`~saddleback.sampling.store.manifest`)
+    manifest.jsonl    one line a shard
     000000.npy …      rows of blocks (:mod:`~saddleback.sampling.store.layout`), about 4 MB a file
     lock              held by the one writer (:class:`~saddleback.files.disk.Lock`)
 
 *Acknowledged* means that :meth:`SampleStore.flush` returned, or that opening the store found the block. By then shard, name
 and manifest line are on the disk, each synced before the next is begun; an acknowledged block is never lost and never
-changes. Blocks that were added since the last flush may be lost; they are drawn again from their keys, the same.
-
-A run that is resumed makes the list of blocks that it made before and draws what ``missing`` gives. It must not make the
-list from what is ``held``: blocks arrive in any order, and a cut may leave gaps.
-
-When a write or an fsync fails the store stops: nothing more is added or acknowledged. What was acknowledged is still there;
-once the disk is mended, open the store again and go on.
+changes. Blocks that were added since the last flush may be lost; they are drawn again from their keys, the same. A run that
+is resumed lists the blocks that it listed before and draws what ``missing`` gives, never by what is ``held``: blocks arrive
+in any order, and a cut may leave gaps. When a write or an fsync fails the store stops: nothing more is added or acknowledged
+until the disk is mended and the store opened again.
 """
 
 from __future__ import annotations
@@ -30,51 +27,39 @@ from numpy.typing import NDArray
 from saddleback.errors import InputError, require
 from saddleback.files.disk import LOCK, Disk, Lock, disk_faults_named
 from saddleback.problem.spaces import Array, States
-from saddleback.sampling.blocks import Block
-from saddleback.sampling.collect import Samples
-from saddleback.sampling.signals import SignalMoments
-from saddleback.sampling.store.block_index import BlockIndex, Table, block_name, block_of
-from saddleback.sampling.store.header import HEADER, Fields, begin, plain, read_header, require_same
+from saddleback.sampling.blocks import Block, Closing
+from saddleback.sampling.collect import Samples, SignalMoments
+from saddleback.sampling.store import recovery
+from saddleback.sampling.store.block_index import BlockIndex, Table, block_of
 from saddleback.sampling.store.layout import Layout, Rows
-from saddleback.sampling.store.recovery import (
-    Inspection,
-    Recovery,
-    Report,
-    inspect,
-    next_number,
-    recover,
-    refuse,
-    verify,
-)
+from saddleback.sampling.store.manifest import HEADER, Fields, begin, plain, read_header, require_same
+from saddleback.sampling.store.recovery import Inspection, Recovery, Report
 from saddleback.sampling.store.shards import MEND, ShardReader, ShardWriter
 from saddleback.simulators.generative_model import Draw
 
-SHARD_BYTES = 4 << 20
-"""Bytes of rows that are collected in memory before they are written."""
-
+SHARD_BYTES = 4 << 20  # of rows that are collected in memory before they are written
+Place = str | os.PathLike[str]
 _NOTHING = Inspection([], False, [], [])
-_FIRST = "draw the missing blocks first"
 
 
-class SampleStore:
+class SampleStore(Closing):
     """Made by :meth:`create`, :meth:`open` or :meth:`resume`; as a context manager it is closed at the end.
 
-    Attributes: ``folder``; ``layout``; ``fingerprint``; ``recovery``, what opening swept up.
+    Attributes: ``folder``; ``layout``; ``fingerprint``; ``recovery``, what opening swept up; ``index`` and ``shards``, which
+    blocks there are and their rows.
     """
 
     def __init__(self, folder: Path, layout: Layout, fingerprint: Fields, index: BlockIndex, disk: Disk):
         self.folder, self.layout, self.fingerprint = folder, layout, fingerprint
         self.recovery = Recovery(False, [], 0)
-        self._index, self._disk, self._reader = index, disk, ShardReader(disk, folder, layout)
+        self.index, self._disk, self.shards = index, disk, ShardReader(disk, folder, layout)
         self._writer: ShardWriter | None = None
         self._closed = False
 
     # ---- a store from a folder -------------------------------------------------------------------------------------
 
     @classmethod
-    def create(
-        cls, folder: str | os.PathLike[str], fingerprint: Mapping[str, Any], layout: Layout, **more: Any
-    ) -> SampleStore:
+    def create(cls, folder: Place, fingerprint: Mapping[str, Any], layout: Layout, **more: Any) -> SampleStore:
         """A new store in a new or empty folder; ``fingerprint`` is a JSON object, and ``more`` is for :meth:`open`."""
         path = Path(os.path.abspath(folder))
         with disk_faults_named(path, "choose a place that can be written to"):
@@ -84,7 +69,7 @@ class SampleStore:
     @classmethod
     def open(
         cls,
-        folder: str | os.PathLike[str],
+        folder: Place,
         fingerprint: Mapping[str, Any] | None = None,
         *,
         writable: bool = True,
@@ -106,16 +91,17 @@ class SampleStore:
         with disk_faults_named(path, f"{MEND}; or read it with writable=False"):
             lock = Lock(path / LOCK) if writable else None
             try:
-                found = inspect(disk, path, layout, contents=hashes)
+                found = recovery.inspect(disk, path, layout, contents=hashes)
                 if not (writable and drop_damaged):
-                    refuse(path, found.damage)
+                    recovery.refuse(path, found.damage)
                 store = cls(path, layout, stored, BlockIndex(found.sound), disk)
                 if lock is not None:
                     if found == _NOTHING:  # an empty manifest is empty on the disk too, but is its name there?
                         disk.sync_folder(path)
                     else:
-                        store.recovery = recover(disk, path, found)
-                    store._writer = ShardWriter(disk, path, layout, lock, next_number(found.sound), shard_bytes)
+                        store.recovery = recovery.recover(disk, path, found)
+                    number = recovery.next_number(found.sound)
+                    store._writer = ShardWriter(disk, path, layout, lock, number, shard_bytes)
             except BaseException:
                 if lock is not None:
                     lock.release()
@@ -123,30 +109,21 @@ class SampleStore:
         return store
 
     @classmethod
-    def resume(
-        cls, folder: str | os.PathLike[str], fingerprint: Mapping[str, Any], layout: Layout, **more: Any
-    ) -> SampleStore:
+    def resume(cls, folder: Place, fingerprint: Mapping[str, Any], layout: Layout, **more: Any) -> SampleStore:
         """Open the store if there is one, create it if not."""
         if not os.path.isfile(Path(folder) / HEADER):  # which is False for a name too long, where pathlib raises
             return cls.create(folder, fingerprint, layout, **more)
         found = read_header(Path(folder))[0]
-        require(
-            found == layout, "layout", f"must be the store's, {found}", layout, "set it back, or choose a new folder"
-        )
+        rule = f"must be the store's, {found}"
+        require(found == layout, "layout", rule, layout, "set it back, or choose a new folder")
         return cls.open(folder, fingerprint, **more)
 
     def close(self) -> None:
         """Flush, unless the store has stopped, and let the next writer in."""
         self._closed = True
-        self._reader.forget()
+        self.shards.forget()
         if self._writer is not None:
             self._writer.close()
-
-    def __enter__(self) -> SampleStore:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     # ---- what it holds ---------------------------------------------------------------------------------------------
 
@@ -158,7 +135,7 @@ class SampleStore:
     def held(self, stream: int, num_pairs: int) -> NDArray[np.int64]:
         """Samples of each pair, those not yet flushed included, ``(num_pairs,)``."""
         self._check()
-        return self._index.held(stream, num_pairs)
+        return self.index.held(stream, num_pairs)
 
     def blocks(self, stream: int | None = None) -> list[Block]:
         """The blocks of a stream or of all, those not yet flushed included, in the order of their keys."""
@@ -167,7 +144,7 @@ class SampleStore:
     def missing(self, blocks: Sequence[Block]) -> list[Block]:
         """Those of the blocks that have yet to be drawn, in the order given."""
         self._check()
-        return self._index.missing(blocks)
+        return self.index.missing(blocks)
 
     # ---- writing ---------------------------------------------------------------------------------------------------
 
@@ -178,33 +155,25 @@ class SampleStore:
     def take(self, block: Block, rows: Rows) -> None:
         """The same for rows that a store of the same layout holds already."""
         writer = self._writing()
-        self._index.insert(block, len(rows), *writer.place)
+        self.index.insert(block, len(rows), *writer.place)
         writer.add(block, rows)
 
     def flush(self) -> None:
         """Acknowledge: when this returns, every block that was added is on the disk to stay."""
         self._writing().flush()
 
-    def merge(self, other: SampleStore, may_differ: Collection[str] = ()) -> int:
-        """Take over the blocks of another store of the same run, and flush; how many were new.
-
-        The fingerprints must agree but for the fields named in ``may_differ``. Blocks that both hold must be the same; if
-        one is not, nothing is taken.
-        """
+    def require_like(self, other: SampleStore, may_differ: Collection[str] = ()) -> None:
+        """Refuse a store with another layout, or another fingerprint but for the fields ``may_differ``."""
         rule = f"must have the layout of {self.folder}, {self.layout}"
-        require(other.layout == self.layout, "other", rule, other.layout, "draw it again with that layout")
+        require(other.layout == self.layout, str(other.folder), rule, other.layout, "draw it again with that layout")
         require_same(self.folder, self.fingerprint, other.fingerprint, may_differ)
-        self.flush()
-        new = set(self.missing(other.blocks()))
-        for block, rows in other.rows():
-            if block not in new and self._rows_of(self._index.record(block)).tobytes() != rows.tobytes():
-                rule = f"must be the same in {self.folder} and {other.folder}"
-                raise InputError(block_name(block), rule, "other samples", "find out which simulator drew them")
-        for block, rows in other.rows():
-            if block in new:
-                self.take(block, rows.copy())
-        self.flush()
-        return len(new)
+
+    def require_same_rows(self, other: SampleStore, blocks: Collection[Block]) -> None:
+        """Refuse the first of these blocks, which both stores hold, that is not the same in both."""
+        rule, remedy = f"must be the same in {self.folder} and {other.folder}", "find out which simulator drew them"
+        for block, rows in other.rows() if blocks else ():
+            if block in blocks and self._rows_of(self.index.record(block)).tobytes() != rows.tobytes():
+                raise InputError(block.name, rule, "other samples", remedy)
 
     # ---- reading ---------------------------------------------------------------------------------------------------
 
@@ -228,10 +197,8 @@ class SampleStore:
         n = self.held(stream, num_pairs)
         for pair in np.flatnonzero(n == 0)[:1]:
             rule = f"must have samples of each of the {num_pairs} pairs"
-            raise InputError(str(self.folder), rule, f"none of pair {pair}", _FIRST)
-        for block in self._index.gaps(stream)[:1]:
-            rule = "must have a pair's blocks without a gap"
-            raise InputError(str(self.folder), rule, f"{block_name(block)}, but not the one before it", _FIRST)
+            raise InputError(str(self.folder), rule, f"none of pair {pair}", "draw the missing blocks first")
+        self.index.require_no_gaps(stream, self.folder)
         finite, m = self.layout.num_states is not None, self.layout.num_signals
         sequences: list[States] = [
             np.empty(k if finite else (k, self.layout.dim), np.int64 if finite else float) for k in n
@@ -248,10 +215,10 @@ class SampleStore:
                         moments.add(x, *self.layout.signal_sums(rows, moments.base))
                 except FloatingPointError:
                     rule = "must hold signals whose squares can be added up"
-                    found, remedy = f"an overflow in {block_name(block)}", "draw them in units of ordinary size"
+                    found, remedy = f"an overflow in {block.name}", "draw them in units of ordinary size"
                     raise InputError(str(self.folder), rule, found, remedy) from None
         means, variances = moments.means_and_variances(n)
-        return Samples(sequences, means, variances, self._index.num_blocks(stream, num_pairs))
+        return Samples(sequences, means, variances, self.index.num_blocks(stream, num_pairs))
 
     def content_hash(self) -> str:
         """SHA-256 of all blocks in the order of their keys: of key, and name, type, shape and bytes of each field.
@@ -271,33 +238,31 @@ class SampleStore:
         """Read all of the store again and say what is damaged or missing; nothing is raised for it."""
         if self._writer is not None:
             self.flush()
-        return verify(self._disk, self.folder, self.layout)
+        return recovery.verify(self._disk, self.folder, self.layout)
 
     # ---- inside ----------------------------------------------------------------------------------------------------
 
     def _blocks(self, stream: int | None = None) -> Table:
         self._check()
-        return self._index.table(stream)
+        return self.index.table(stream)
 
     def _rows_of(self, record: Any) -> Rows:
-        return self._reader.rows(int(record["shard"]), int(record["start"]), int(record["rows"]))
+        return self.shards.rows(int(record["shard"]), int(record["start"]), int(record["rows"]))
 
     def _check(self) -> None:
-        if self._closed:
-            raise InputError("store", "must be open", f"the closed one of {self.folder}", "open it again")
+        require(not self._closed, "store", "must be open", f"the closed one of {self.folder}", "open it again")
         if self._writer is not None:
             self._writer.check()
 
     def _writing(self) -> ShardWriter:
         self._check()
         if self._writer is None:
-            raise InputError(
-                "store", "must be open for writing", "one that is open for reading", "leave out writable=False"
-            )
+            rule = "must be open for writing"
+            raise InputError("store", rule, "one that is open for reading", "leave out writable=False")
         return self._writer
 
 
-def verify_store(folder: str | os.PathLike[str]) -> Report:
+def verify_store(folder: Place) -> Report:
     """What is damaged or missing in a store that may be too damaged to be opened."""
     path = Path(os.path.abspath(folder))
-    return verify(Disk(), path, read_header(path)[0])
+    return recovery.verify(Disk(), path, read_header(path)[0])

@@ -2,15 +2,13 @@
 
 A file is looked at in this order and refused at the first fault: it is there → its length → the header (version, dtype,
 shape, and shape × itemsize equal to what follows) → the SHA-256 → the contents. Nothing is allocated for it, since it is
-mapped and not read, and nothing is unpickled, since the header must name the very dtype of the layout.
-
-The one writer of a store collects rows in memory, and writes a shard and its line when there are enough:
+mapped and not read, and nothing is unpickled, since the header must name the very dtype of the layout. The one writer:
 
     flush():   shard under another name → fsync → rename → sync the folder  (:func:`~saddleback.files.disk.write_whole`)
                → its line at the end of the manifest → fsync → acknowledged
 
-A failure at any point stops the writer for good. What it wrote last may or may not be on the disk, and a failed fsync must
-not be tried again; only opening the store anew, which looks at what is there and writes the manifest to a new file, can tell.
+A failure at any point stops the writer for good: what it wrote last may or may not be on the disk, and a failed fsync must
+not be tried again. Only opening the store anew, which writes the manifest to a new file, can tell.
 """
 
 from __future__ import annotations
@@ -31,17 +29,9 @@ import numpy as np
 from saddleback.errors import InputError, StorageError
 from saddleback.files.disk import Disk, Lock, Mapped, disk_faults_named, write_whole
 from saddleback.sampling.blocks import Block
+from saddleback.sampling.store import manifest
 from saddleback.sampling.store.layout import Layout, Rows
-from saddleback.sampling.store.manifest import (
-    MANIFEST,
-    MOST_BLOCKS,
-    MOST_SAMPLES,
-    ROWS,
-    SIZE,
-    Entry,
-    shard_name,
-    to_line,
-)
+from saddleback.sampling.store.manifest import Entry, shard_name
 
 MEND = "free or mend the disk and open the store again: all that was acknowledged is there"
 """What to do when the disk has failed."""
@@ -115,12 +105,12 @@ def shard_fault(disk: Disk, folder: Path, layout: Layout, entry: Entry, *, conte
         falls[starts[1:-1] - 1] = False  # where a block ends
         for i in np.flatnonzero(falls)[:1]:
             return Fault("must hold each next state of a block once, ascending", rows["next_state"][i + 1])
-        n = np.minimum(rows["count"], MOST_SAMPLES + 1)  # so that sums of forged counts cannot wrap around
+        n = np.minimum(rows["count"], manifest.MOST_SAMPLES + 1)  # so that sums of forged counts cannot wrap around
         counted = np.add.reduceat(n, starts[:-1])
     else:
-        counted = entry.blocks[:, ROWS]
-    for i in np.flatnonzero(counted != entry.blocks[:, SIZE])[:1]:
-        return Fault(f"must hold the {entry.blocks[i, SIZE]:,} samples of its block {i}", f"{counted[i]:,}")
+        counted = entry.blocks[:, manifest.ROWS]
+    for i in np.flatnonzero(counted != entry.blocks[:, manifest.SIZE])[:1]:
+        return Fault(f"must hold the {entry.blocks[i, manifest.SIZE]:,} samples of its block {i}", f"{counted[i]:,}")
     return None
 
 
@@ -184,7 +174,7 @@ class ShardWriter:
     def __init__(self, disk: Disk, folder: Path, layout: Layout, lock: Lock, number: int, shard_bytes: int):
         self._disk, self._folder, self._layout, self._lock = disk, folder, layout, lock
         self._number, self._shard_bytes, self._pid = number, shard_bytes, os.getpid()
-        self._manifest = disk.open_append(folder / MANIFEST)
+        self._manifest = disk.open_append(folder / manifest.MANIFEST)
         self._stopped: str | None = None
         self._rows: list[Rows] = []
         self._blocks: list[tuple[int, ...]] = []
@@ -208,7 +198,7 @@ class ShardWriter:
         self._rows.append(rows)
         self._blocks.append((*block, len(rows)))
         self._num_rows += len(rows)
-        if self._num_rows * self._layout.dtype.itemsize >= self._shard_bytes or len(self._rows) >= MOST_BLOCKS:
+        if self._num_rows * self._layout.dtype.itemsize >= self._shard_bytes or len(self._rows) >= manifest.MOST_BLOCKS:
             self.flush()
 
     def flush(self) -> None:
@@ -218,7 +208,7 @@ class ShardWriter:
             return
         try:
             entry = write_shard(self._disk, self._folder, self._number, self._layout, self._rows, self._blocks)
-            self._disk.write(self._manifest, to_line(entry))
+            self._disk.write(self._manifest, manifest.to_line(entry))
             self._disk.fsync(self._manifest)
         except OSError as error:
             self._stopped = f"a write failed ({error})"

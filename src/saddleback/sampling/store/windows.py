@@ -12,33 +12,24 @@ window: batches asked for one after the other are read together, and a store tha
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from saddleback.errors import InputError
-from saddleback.files.disk import Disk, disk_faults_named
+from saddleback.errors import require
 from saddleback.problem.spaces import Array, Features, States
 from saddleback.sampling.batches import Parts
-from saddleback.sampling.signals import SignalMoments
-from saddleback.sampling.store.block_index import BlockIndex, block_name
-from saddleback.sampling.store.header import read_header
+from saddleback.sampling.collect import SignalMoments
 from saddleback.sampling.store.layout import Layout
-from saddleback.sampling.store.recovery import inspect, refuse
-from saddleback.sampling.store.shards import ShardReader
+from saddleback.sampling.store.sample_store import Place, SampleStore
 from saddleback.sampling.value_functions import Parametric, PolicyValue, Support
-
-Kind = Literal["expect", "average", "moments", "signals"]
 
 
 class Plan(NamedTuple):
     """What all readers of one buffer agree on: M ``(c,)``, T, the pairs of each lot, and the rows of a window."""
 
-    stream: int
     sizes: NDArray[np.int64]
     num_batches: int
     lots: tuple[tuple[int, int], ...]
@@ -46,18 +37,10 @@ class Plan(NamedTuple):
     compiled: bool
 
 
-class Contents(NamedTuple):
-    """Samples and blocks of each pair, ``(c,)`` each, and what a row is."""
-
-    held: NDArray[np.int64]
-    num_blocks: NDArray[np.int64]
-    layout: Layout
-
-
 class Ask(NamedTuple):
     """A question about one batch or all samples; ``base`` is what signals are summed around."""
 
-    kind: Kind
+    kind: Literal["expect", "average", "moments", "signals"]
     value: Parametric | None = None
     t: int = 0
     base: Array | None = None
@@ -68,55 +51,36 @@ Answer = tuple[Array, ...]
 
 
 class _Window(NamedTuple):
-    """Some samples of a lot: ``num`` batches or a piece of one, batch after batch, ``parts.sizes`` samples a pair."""
+    """Some samples of a lot: whole batches or a piece of one, batch after batch, ``parts.sizes`` samples a pair."""
 
-    key: tuple[str, int, int]
+    key: tuple[str | int, ...]
     support: Support
     parts: Parts
-    num: int
 
 
 class Reader:
     """Opens a store for reading and answers questions about whole lots; ``hashes`` checks every shard first."""
 
-    def __init__(
-        self,
-        folder: str | os.PathLike[str],
-        features: Features | None,
-        num_pairs: int,
-        stream: int,
-        hashes: bool = False,
-    ):
-        path, disk = Path(os.path.abspath(folder)), Disk()
-        self.layout, _ = read_header(path)
-        if self.layout.num_states is not None:
-            rule = "must hold points of R^k to be streamed"
-            raise InputError(str(path), rule, self.layout, "use counted_buffer, which reads it once")
-        with disk_faults_named(path, "check the disk and the permissions"):
-            found = inspect(disk, path, self.layout, contents=hashes)
-        refuse(path, found.damage)
-        index = BlockIndex(found.sound)
-        for block in index.gaps(stream)[:1]:
-            raise InputError(
-                str(path),
-                "must have a pair's blocks without a gap",
-                f"{block_name(block)}, but not the one before it",
-                "draw the missing blocks first",
-            )
-        self._contents = Contents(index.held(stream, num_pairs), index.num_blocks(stream, num_pairs), self.layout)
-        self._features, self._shards = features, ShardReader(disk, path, self.layout)
+    _plan: Plan
+
+    def __init__(self, folder: Place, features: Features | None, num_pairs: int, stream: int, hashes: bool = False):
+        store = SampleStore.open(folder, writable=False, hashes=hashes)
+        rule, remedy = "must hold points of R^k to be streamed", "use counted_buffer, which reads it once"
+        require(store.layout.num_states is None, str(store.folder), rule, store.layout, remedy)
+        index, self.layout = store.index, store.layout
+        index.require_no_gaps(stream, store.folder)
+        self._held = index.held(stream, num_pairs)
+        self._features, self._shards = features, store.shards
         self._table = index.table(stream).copy()
-        self._first = np.concatenate(
-            [[0], np.cumsum(self._contents.num_blocks)]
-        )  # each pair's first block in the table
+        num_blocks = index.num_blocks(stream, num_pairs)
+        self._first = np.concatenate([[0], np.cumsum(num_blocks)])  # each pair's first block in the table
         self._ends = np.concatenate([[0], np.cumsum(self._table["size"])])  # samples before each block
         self._windows: dict[int, _Window] = {}
         self._policy: Any = None
-        self._plan: Plan | None = None
 
-    def describe(self) -> Contents:
-        """What there is to ask about."""
-        return self._contents
+    def describe(self) -> tuple[NDArray[np.int64], Layout]:
+        """What there is to ask about: the samples of each pair, ``(c,)``, and what a row is."""
+        return self._held, self.layout
 
     def begin(self, plan: Plan) -> None:
         """What :meth:`answer` goes by."""
@@ -132,40 +96,27 @@ class Reader:
         return [self._signals(lot, ask) if ask.kind == "signals" else self._means(lot, ask) for lot in lots]
 
     def _means(self, lot: int, ask: Ask) -> Answer:
-        assert self._plan is not None and ask.value is not None
         first, last = self._plan.lots[lot]
         M, T = self._plan.sizes[first:last], self._plan.num_batches
         if ask.kind != "expect":  # all batches as one
             M, T = M * T, 1
-        if M.sum() <= self._plan.window:
-            window, t = self._batches(lot, ask, M, T)
+        if M.sum() <= self._plan.window:  # the window of whole batches that holds batch t, and its place there
+            each = max(1, min(T, self._plan.window // int(M.sum())))
+            t = ask.t % each
+            start = ask.t - t
+            window = self._window(lot, ("batches" + ask.kind[:1], start), M * start, M, min(each, T - start))
             return _of_window(window, t, ask)
         num = math.ceil(M.sum() / self._plan.window)
         totals: list[Array] = []
-        for j in range(num):
-            window, some = self._piece(lot, ask, M, j, num)
-            found = _of_window(window, 0, ask)
-            totals = _added(totals, found, some, window.parts.sizes, len(M))
+        for j in range(num):  # piece j of batch t, and the pairs that have samples in it
+            low, high = M * j // num, M * (j + 1) // num
+            window = self._window(lot, ("piece" + ask.kind[:1], ask.t, j), M * ask.t + low, high - low, 1)
+            totals = _added(totals, _of_window(window, 0, ask), high > low, window.parts.sizes)
         return tuple(x / _column(M, x) for x in totals[:2]) + tuple(totals[2:])
 
-    def _batches(self, lot: int, ask: Ask, M: NDArray[np.int64], T: int) -> tuple[_Window, int]:
-        """The window of whole batches that holds batch t, and its place there."""
-        assert self._plan is not None
-        each = max(1, min(T, self._plan.window // int(M.sum())))
-        start = ask.t - ask.t % each
-        num = min(each, T - start)
-        return self._window(lot, ("batches" + ask.kind[:1], start, num), M * start, M, num), ask.t - start
-
-    def _piece(self, lot: int, ask: Ask, M: NDArray[np.int64], j: int, num: int) -> tuple[_Window, NDArray[np.int64]]:
-        """Piece j of ``num`` of batch t, and the pairs that have samples in it."""
-        low, high = M * j // num, M * (j + 1) // num
-        key = ("piece" + ask.kind[:1], ask.t, j)
-        return self._window(lot, key, M * ask.t + low, high - low, 1), np.flatnonzero(high > low)
-
     def _window(
-        self, lot: int, key: tuple[str, int, int], starts: NDArray[np.int64], sizes: NDArray[np.int64], num: int
+        self, lot: int, key: tuple[str | int, ...], starts: NDArray[np.int64], sizes: NDArray[np.int64], num: int
     ) -> _Window:
-        assert self._plan is not None
         if lot in self._windows and self._windows[lot].key == key:
             return self._windows[lot]
         self._windows.pop(lot, None)  # before the next one is made: one at a time in memory
@@ -177,7 +128,7 @@ class Reader:
             self._read(self._plan.lots[lot][0] + x, int(starts[x]), sequence)
             states[:, parts.offsets[i] : parts.offsets[i + 1]] = sequence.reshape(num, int(sizes[x]), -1)
         support = Support(states.reshape(-1, self.layout.dim), self._features, self._plan.compiled)
-        self._windows[lot] = _Window(key, support, parts, num)
+        self._windows[lot] = _Window(key, support, parts)
         return self._windows[lot]
 
     def _read(self, pair: int, start: int, out: States) -> None:
@@ -194,7 +145,7 @@ class Reader:
 
     def _signals(self, lot: int, ask: Ask) -> Answer:
         """Σ and Σ² of the observed signals around ``base``, block after block."""
-        assert self._plan is not None and ask.base is not None
+        assert ask.base is not None
         first, last = self._plan.lots[lot]
         moments = SignalMoments.none(last - first, ask.base)
         for x in range(first, last):
@@ -216,14 +167,12 @@ def _of_window(window: _Window, t: int, ask: Ask) -> Answer:
     return window.parts.means(V), window.parts.means(V**2), V.min(axis=0)[None], V.max(axis=0)[None]
 
 
-def _added(
-    totals: list[Array], found: Answer, pairs: NDArray[np.int64], sizes: NDArray[np.int64], num_pairs: int
-) -> list[Array]:
-    """Sums so far, with those of one more piece."""
+def _added(totals: list[Array], found: Answer, some: NDArray[np.bool_], sizes: NDArray[np.int64]) -> list[Array]:
+    """Sums so far, with those of one more piece, which has samples of ``some`` pairs."""
     if not totals:
-        totals = [np.zeros((num_pairs, *x.shape[1:])) for x in found[:2]] + list(found[2:])
+        totals = [np.zeros((len(some), *x.shape[1:])) for x in found[:2]] + list(found[2:])
     for total, means in zip(totals, found[:2], strict=False):
-        total[pairs] += means * _column(sizes, means)
+        total[some] += means * _column(sizes, means)
     if len(found) > 2:
         totals[2:] = [np.minimum(totals[2], found[2]), np.maximum(totals[3], found[3])]
     return totals

@@ -8,18 +8,83 @@ changes by itself. The last two are noted and the call goes on; the others raise
 from __future__ import annotations
 
 import copy
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 
 from saddleback.errors import InputError, SaddlebackError, SimulatorError
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Actions, FiniteStates, States
-from saddleback.simulators.checks.finding import Finding, Key, Report
 from saddleback.simulators.generative_model import Draw, GenerativeModel, Stream, generator
+
+FALSE_ALARM = 1e-6
+"""Chance that all tests together accuse a sound simulator of anything."""
+
+Key = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One mistake in one sentence with its remedy, and the state, action and seed key that show it.
+
+    ``key`` is (seed, stream, pair, block): ``saddleback.simulators.generative_model.generator(*key)`` is the random stream of the call.
+    """
+
+    check: str
+    severity: Literal["error", "warning"]
+    message: str
+    state: Any = None
+    action: int | None = None
+    key: Key | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        state = self.state.tolist() if isinstance(self.state, (np.ndarray, np.generic)) else self.state
+        return {**vars(self), "state": state, "key": None if self.key is None else list(self.key)}
+
+
+@dataclass
+class Report:
+    """All that was found; ``calls`` counts simulator calls, ``skipped`` says which checks could not be made."""
+
+    findings: list[Finding] = field(default_factory=list)
+    calls: int = 0
+    tests: int = 0
+    seconds_alone: float = math.nan
+    seconds_in_batch: float = math.nan
+    dim: int | None = None
+    rank: int | None = None
+    condition: float | None = None
+    skipped: list[str] = field(default_factory=list)
+
+    @property
+    def errors(self) -> int:
+        """How many findings are errors."""
+        return sum(f.severity == "error" for f in self.findings)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "clean": not self.findings,
+            "errors": self.errors,
+            "findings": [f.to_json() for f in self.findings],
+            "calls": self.calls,
+            "tests": self.tests,
+            "false_alarm": FALSE_ALARM,
+            "seconds_per_call": {"alone": _number(self.seconds_alone), "in_batch": _number(self.seconds_in_batch)},
+            "features": {"dim": self.dim, "rank": self.rank, "condition": _number(self.condition)},
+            "skipped": self.skipped,
+        }
+
+
+def _number(x: float | None) -> float | None:
+    return None if x is None or not math.isfinite(x) else float(x)
+
 
 _NAMED = 64  # rows that are tried one by one to name the pair at which a simulator raises
 _REMEDIES = {  # words of what GenerativeModel refuses: what to do

@@ -16,10 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from saddleback.problem.spaces import Actions, States
-from saddleback.simulators.checks.finding import Key
-from saddleback.simulators.checks.probe import Probe
-from saddleback.simulators.generative_model import Draw
-from saddleback.simulators.repeats import first_difference
+from saddleback.simulators.checks.probe import Key, Probe
+from saddleback.simulators.generative_model import Draw, first_difference
 
 _ROWS = 8
 

@@ -1,0 +1,283 @@
+"""How much memory a solve will take, said before anything is drawn; what there is, and the refusal of what would not fit.
+
+A solve passes through stages, and its peak is that of the largest. With n samples of c pairs in a buffer of T batches
+(B = n/T), s = min(S, n) distinct next states (in R^k every sample is one, s = n), and e = min(n, c·s) entries of P̂, in bytes
+
+    drawn       8(k + σ)n + 8kn      blocks with σ signals, and the sequences they are joined to; 1 kB a block besides
+    cut         8kn + 8n + 24B + …   sequences, positions, and the keys by which a batch is counted    (R^k: 16kn)
+    held        min(8n, 12Te, 8Tcs)  positions, sparse or dense counts, whichever is smallest          (R^k: 8kn)
+    φ           8sAd                 of the distinct next states, kept up to 1 GiB; once more while a policy is evaluated
+    P̂           12e, and 56·min(n, Tcs) while it is made
+    proof       100 e of the fresh buffer, 8(8(1+m) + 12) a rollout, and the tapes of one chunk
+
+The evaluator's buffer is drawn while the solver's is held, the certificate's while both are. The design comes first, 8nd
+for the features of its n candidates, and is given back but for the coreset. What a stage of sampling takes is stated beside
+the code that takes it; here it is added up.
+
+These are upper estimates of what this package allocates, not of what a simulator or a feature function takes for itself:
+of the latter one array of the size of its result is assumed. Workers in other processes are not counted.
+
+The limit is nine tenths of what the machine has left (MemAvailable), or the control group if that is less, its cache of
+files counted as free; the environment variable SADDLEBACK_MEMORY sets it by hand: bytes, or a text such as 2GB.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saddleback.errors import InputError, require
+from saddleback.features import FeatureMatrix
+from saddleback.problem.cmdp import CMDP
+from saddleback.problem.spaces import BoxStates
+from saddleback.sampling.batches import COMPILED_PRODUCTS, COMPILED_SAMPLES, held_bytes, holding_bytes, model_bytes
+from saddleback.sampling.collect import BLOCK_BYTES, collecting_bytes, usual_batches
+from saddleback.sampling.counted_buffer import products
+from saddleback.sampling.trajectories import steps_per_rollout, tape_bytes
+from saddleback.sampling.value_functions import evaluation_bytes, kept_bytes
+from saddleback.simulators.generative_model import BLOCK
+
+LIMIT_VARIABLE = "SADDLEBACK_MEMORY"  # of the environment: sets the limit by hand
+SHARE = 0.9  # of what is left, how much a solve may plan to take
+_UNITS = {"": 1} | {u + i: (1024 if i else 1000) ** (1 + n) for n, u in enumerate("KMGT") for i in ("", "I")}
+_GROUPS = (  # limit, use, statistics and the name of the cache in them: control groups of version 2 and 1
+    ("memory.max", "memory.current", "memory.stat", "inactive_file"),
+    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file"),
+)
+
+CODE_BYTES = 12 << 20  # libraries that are loaded when first used, and all that is small: taken by a run of any size
+_COMPILED = 160 << 20  # numba and its machine code
+_FACTORED_STATES = 1500  # as in saddleback.method.evaluators.lstd
+
+
+class Lot(NamedTuple):
+    """The samples of one buffer: how many, in how many batches and blocks, and whether a pair has several blocks."""
+
+    samples: int = 0
+    batches: int = 1
+    blocks: int = 0
+    joined: bool = True
+
+    @classmethod
+    def of(cls, counts: NDArray[np.int64], batches: int) -> Lot:
+        """From the samples of each pair."""
+        blocks = int((-(-counts // BLOCK)).sum())
+        return cls(int(counts.sum()), batches, blocks, bool(np.any(counts > BLOCK)))
+
+
+class Prediction(NamedTuple):
+    """Bytes at the height of each stage."""
+
+    design: int
+    solve: int
+    certificate: int
+
+    @property
+    def peak(self) -> int:
+        """Of the whole run."""
+        return max(self)
+
+
+def predict(
+    problem: CMDP,
+    pairs: int,
+    solver: Lot,
+    evaluation: Lot,
+    *,
+    certificate: int = 0,
+    num_signals: int = 0,
+    earlier: int = 0,
+) -> Prediction:
+    """Peak bytes of a solve on ``pairs`` pairs with these buffers, and of a certificate of so many samples.
+
+    ``earlier`` samples of a smaller run are still held.
+    """
+    first, second = (_buffer(problem, pairs, num_signals, lot) for lot in (solver, evaluation))
+    kept = first.after + second.after
+    solving = max(
+        first.collecting,
+        first.cutting,
+        first.raw + first.held + first.working,
+        first.raw + first.after + second.collecting,
+        first.after + second.cutting,
+        kept + max(first.working, second.working),
+    )
+    proving = 0.0
+    if certificate:
+        fresh = _buffer(problem, pairs, num_signals, Lot(certificate, 1, pairs + certificate // BLOCK))
+        proof = fresh.after + max(fresh.bound, fresh.evaluating, second.evaluating) + fresh.rollouts
+        proving = kept + max(fresh.collecting, fresh.cutting, proof)
+    base = float(CODE_BYTES + (_COMPILED if first.compiled or second.compiled else 0))
+    if earlier:
+        before = _buffer(problem, pairs, num_signals, Lot(earlier))
+        base += before.after + 2 * before.raw
+    return Prediction(_design_bytes(problem), int(base + solving), int(base + proving))
+
+
+def predict_run(
+    problem: CMDP, samples: int, *, certificate: int = 0, num_signals: int = 0, earlier: int = 0
+) -> Prediction:
+    """The same before the design is known: a solve with the usual parts from ``samples`` simulator calls."""
+    pairs = _pairs(problem)
+    own = samples // 4
+    T = usual_batches(max(1, own // pairs), problem.horizon)
+    lots = [Lot(n, t, pairs + n // BLOCK, n > BLOCK * pairs) for n, t in ((own, T), (samples - own, 1))]
+    return predict(problem, pairs, *lots, certificate=certificate, num_signals=num_signals, earlier=earlier)
+
+
+def _design_bytes(problem: CMDP) -> int:
+    """Peak bytes of the design: Φ of its candidates, their leverages, and the pieces of a pass."""
+    features = problem.features
+    listed = features is None or not features.direct  # where an argmax oracle is the way, a coreset is all there is
+    every = (problem.num_states or 0) * problem.num_actions if listed else _pairs(problem)
+    n = every if problem.candidates is None else len(problem.candidates[1])
+    width = 0 if features is None or (features.direct and problem.candidates is None) else features.dim
+    pass_bytes = min(n, 1 << 16) * width * 8 * 2
+    return 8 * n * (width + 8) + pass_bytes + 8 * 6 * width**2
+
+
+def _pairs(problem: CMDP) -> int:
+    """About as many as a coreset has."""
+    every = (problem.num_states or 1) * problem.num_actions
+    if problem.features is None:
+        return every
+    return min(every, 2 * problem.features.dim) if problem.num_states is not None else 2 * problem.features.dim
+
+
+class _Buffer(NamedTuple):
+    """Bytes of one buffer, and whether compiled loops may read it."""
+
+    raw: float  # the sequences of next states
+    collecting: float
+    cutting: float
+    held: float  # its batches,
+    after: float  # with all that it remembers
+    working: float  # the work arrays of solver and evaluator,
+    evaluating: float  # of a policy that is evaluated once more,
+    bound: float  # of a certificate's bound, and
+    rollouts: float  # of as many rollouts as it has samples for
+    compiled: bool
+
+
+def _buffer(problem: CMDP, c: int, num_signals: int, lot: Lot) -> _Buffer:
+    """With k coordinates or S states, A actions, d features (0: no φ is made) and m constraints."""
+    features, S, A, m = problem.features, problem.num_states, problem.num_actions, problem.num_constraints
+    n, T, (k, d) = lot.samples, lot.batches, (problem.states.dim if isinstance(problem.states, BoxStates) else 1, 0)
+    if features is not None and not features.direct:
+        d = features.dim
+    elif features is not None and features.dim < (S or 0) * A:
+        A = 1  # actions are never listed
+    s = n if S is None else min(S, n)
+    sizes, copies = (s, A, d, 2 + m), 1 if isinstance(features, FeatureMatrix) else 2
+    work, evaluating = (evaluation_bytes(*sizes, copies=copies, whole=whole) for whole in (False, True))
+    raw = 8.0 * k * n
+    cutting, held, after, entries = 2 * raw, raw, kept_bytes(*sizes), n
+    if S is not None:
+        held, (model, making) = held_bytes(n, T, c, s), model_bytes(n, T, c, s)
+        cutting = raw + holding_bytes(n, T, c, s) + BLOCK_BYTES * lot.blocks
+        after, entries = after + model, min(n, c * s)
+        factor = 12.0 * S**2 if S <= _FACTORED_STATES else 0.0
+        chain = 0.0 if d else 60.0 * min(n, S * s) + 8.0 * S * A * (6 + m) + factor
+        work = max(work, making, chain)
+    num = n / steps_per_rollout(problem.gamma)
+    tape = tape_bytes(num, problem.gamma, k + num_signals + d + 2 + m)
+    return _Buffer(
+        raw=raw,
+        collecting=collecting_bytes(n, lot.blocks, lot.joined, k, num_signals),
+        cutting=cutting,
+        held=held,
+        after=held + after,
+        working=work + 8.0 * s * 6 * (2 + m),
+        evaluating=evaluating,
+        bound=100.0 * entries + 8.0 * s * 6 * (1 + m),
+        rollouts=8.0 * (8 * (1 + m) + 12) * num + tape,
+        compiled=(S is not None and n >= COMPILED_SAMPLES) or T * products(A * d, s, n // T) >= COMPILED_PRODUCTS,
+    )
+
+
+# ---- what there is to take it from ----------------------------------------------------------------------------------------
+
+
+class Limit(NamedTuple):
+    """Bytes that a solve may take, and who says so."""
+
+    bytes: int
+    source: str
+
+
+def limit() -> Limit:
+    """What a solve may take: as :data:`LIMIT_VARIABLE` says, or nine tenths of what machine and control group have left."""
+    given = os.environ.get(LIMIT_VARIABLE, "").strip()
+    if given:
+        return Limit(parse_bytes(given, LIMIT_VARIABLE), LIMIT_VARIABLE)
+    left, source = _machine(Path("/proc/meminfo"))
+    for group in _GROUPS:
+        found = _group(Path("/sys/fs/cgroup"), *group)
+        if found is not None and found < left:
+            left, source = found, "the control group"
+    return Limit(int(SHARE * left), f"{SHARE:.0%} of what is left of {source}")
+
+
+def check(needed: Prediction, samples: int, within: Limit | None = None) -> None:
+    """Refuse a run of so many samples that would not fit, before the first of them is drawn."""
+    found = within or limit()
+    value = f"a limit of {spelled(found.bytes)} ({found.source})"
+    if needed.design > found.bytes:
+        rule = f"must hold the features of the design's candidates, about {spelled(needed.design)}"
+        raise InputError("memory", rule, value, f"pass a pool of candidates, or set {LIMIT_VARIABLE}")
+    if needed.peak <= found.bytes:
+        return
+    fits = int(0.9 * samples * max(0, found.bytes - CODE_BYTES) / (needed.peak - CODE_BYTES))
+    fewer = f"{fits // 10 ** (len(str(fits)) - 1) * 10 ** (len(str(fits)) - 1):,}"  # its first digit
+    rule = f"must hold the run, about {spelled(needed.peak)} for {samples:,} samples"
+    remedy = (
+        f"draw fewer, such as {fewer}; or use `saddleback sample --out` and `saddleback solve --from`, which reads them"
+    )
+    raise InputError("memory", rule, value, f"{remedy} in pieces; or set {LIMIT_VARIABLE}")
+
+
+def parse_bytes(text: str, name: str = "memory") -> int:
+    """``"2GB"``, ``"1.5 GiB"`` or ``"800000000"`` as a number of bytes."""
+    match = re.fullmatch(r"(\d+(?:\.\d*)?)\s*([KMGT]I?)?B?", text.strip().upper())
+    if match is None:
+        raise InputError(name, "must be a number of bytes", repr(text), "write 800000000, 2GB or 1.5GiB")
+    number = float(match[1]) * _UNITS[match[2] or ""]
+    require(1 <= number < 1e18, name, "must be between 1 byte and 10^18", repr(text), "write 800000000, 2GB or 1.5GiB")
+    return int(number)
+
+
+def spelled(count: float) -> str:
+    """Bytes with three digits, in the unit that suits them."""
+    for unit, name in ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB")):
+        if count >= unit:
+            return f"{count / unit:.3g} {name}"
+    return f"{count / 1e3:.3g} kB"
+
+
+def _machine(meminfo: Path) -> tuple[float, str]:
+    """What the machine has left; all it has where the kernel does not say."""
+    try:
+        found = re.search(r"^MemAvailable:\s+(\d+) kB", meminfo.read_text(), re.MULTILINE)
+    except OSError:
+        found = None
+    if found is not None:
+        return 1024.0 * int(found[1]), "the machine's memory"
+    return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")), "the machine's memory"
+
+
+def _group(root: Path, most: str, used: str, statistics: str, cache: str) -> float | None:
+    """What the control group has left, its cache of files counted as free; None where it has no limit."""
+    try:
+        words = (root / most).read_text().split()
+        if words[:1] in ([], ["max"]):
+            return None
+        left = int(words[0]) - int((root / used).read_text())
+        found = re.search(rf"^{cache} (\d+)$", (root / statistics).read_text(), re.MULTILINE)
+    except (OSError, ValueError):
+        return None
+    return max(0.0, float(left + (0 if found is None else int(found[1]))))

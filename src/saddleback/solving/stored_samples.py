@@ -1,0 +1,198 @@
+"""Samples that are drawn into a folder, to be solved from later, here or elsewhere; put together, checked and opened again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from saddleback.designs.design import Design
+from saddleback.errors import InputError, require
+from saddleback.files.disk import disk_faults_named, sync_folder
+from saddleback.files.json_file import to_plain
+from saddleback.problem.actions import serving_pairs
+from saddleback.problem.cmdp import CMDP
+from saddleback.runs.certificate_file import ProblemRecord
+from saddleback.runs.settings import Method, Settings
+from saddleback.runs.work_folder import SAMPLES, abandon_work, begin_work, finish_work, work_folder
+from saddleback.sampling.blocks import Block, BlockSource
+from saddleback.sampling.executors import open_executor
+from saddleback.sampling.executors.watched import Replayed
+from saddleback.sampling.fingerprint import fingerprint_of
+from saddleback.sampling.store.manifest import require_same
+from saddleback.sampling.store.pooling import PARTS, pool, seeds_of
+from saddleback.sampling.store.sample_store import SampleStore, verify_store
+from saddleback.simulators.generative_model import BLOCK, GenerativeModel, Stream, derived_seed
+from saddleback.solving.kept_run import Drawing, Show
+from saddleback.solving.prepared import parts_of
+
+SHARES = {Stream.SOLVER: 1, Stream.EVALUATION: 3}
+"""Blocks of every pair in one round, by who they are for: a quarter for the solver, as in a solve."""
+
+_MOST_BLOCKS = 10_000_000  # 4e10 samples
+
+
+def draw_rounds(
+    problem: CMDP,
+    simulator: GenerativeModel,
+    place: Path,
+    target: str,
+    settings: Sequence[str],
+    options: Mapping[str, Any],
+    drawing: Drawing,
+    show: Show,
+) -> tuple[dict[str, Any], Replayed]:
+    """Draw what is missing of so many rounds; what there is now, and who drew it.
+
+    ``target`` and ``settings`` are the problem's name for whoever resumes, ``options`` the rounds and the seed.
+    """
+    rounds, seed = options["rounds"], options["seed"]
+    chosen = parts_of(problem, Method())
+    design = chosen.designer.design(chosen.problem)
+    _check_seed(place, seed)
+    most = _MOST_BLOCKS // (sum(SHARES.values()) * design.size)
+    require(rounds <= most, "--rounds", f"must be at most {most:,} here", rounds, "use several folders")
+    fresh = not work_folder(place).exists()
+    begin_work(place, "sample", target, list(settings), options)
+    _make_place(place)
+    blocks = BlockSource(simulator, chosen.problem, design.states, design.actions, seed)
+    serving = serving_pairs(problem.stand_ins, design.states, design.actions)
+    own = list(range(design.size)) if serving is None else np.unique(serving).tolist()
+    tasks = [
+        Block(int(stream), pair, number, BLOCK)
+        for stream, share in SHARES.items()
+        for pair in own
+        for number in range(share * rounds)
+    ]
+    kept: dict[str, Any] = {"folder": place / SAMPLES, "fields": {"coreset": _coreset(design)}, "counts": True}
+    try:
+        with open_executor(*drawing, problem=problem, simulator=simulator, progress=show, **kept) as executor:
+            assert executor.kept is not None
+            missing = executor.kept.missing(blocks, tasks)
+            for _ in executor.run(blocks.draw, missing):
+                pass
+            digest = executor.kept.content_hashes()[f"samples-{seed}"]
+    except InputError:  # samples of something else, say: a request that was mistyped must not keep the right one out
+        if fresh:
+            abandon_work(place)
+        raise
+    finish_work(place)
+    found = {
+        "samples": len(tasks) * BLOCK,
+        "drawn_now": len(missing) * BLOCK,
+        "pairs": len(own),
+        "design": chosen.names["design"],
+        "rounds": rounds,
+        "seed": seed,
+        **executor.report(),
+        "sha256": digest,
+    }
+    return found, executor
+
+
+def merge_samples(problem: CMDP, simulator: GenerativeModel, parts: Sequence[Path], place: Path) -> dict[str, Any]:
+    """Put the samples of several folders together in a new one; what it holds."""
+    require(place not in parts, "--out", "must not be one of the folders that are merged", place.name, "name a new one")
+    wanted = fingerprint_of(problem, simulator)
+    with ExitStack() as stack:
+        stores = [stack.enter_context(open_samples(part)) for part in parts]
+        for store in stores:
+            require_same(store.folder, store.fingerprint, wanted, {"seed", "coreset", PARTS})
+        seeds = sorted({seed for store in stores for seed in seeds_of(store)})
+        name = f"samples-{seeds[0]}" if len(seeds) == 1 else "samples-pooled"
+        _check_for_pool(place, name)
+        _make_place(place)
+        _make_place(place / SAMPLES)
+        pooled = stack.enter_context(pool(stores, place / SAMPLES / name))
+        return {
+            "samples": pooled.num_samples,
+            "seeds": seeds,
+            "parts": [{"folder": p.name, "samples": s.num_samples} for p, s in zip(parts, stores, strict=True)],
+            "sha256": pooled.content_hash(),
+        }
+
+
+def damage_in(place: Path) -> dict[str, list[str]]:
+    """What is wrong with each store of a folder, read from beginning to end."""
+    homes = [where / SAMPLES for where in (place, work_folder(place)) if (where / SAMPLES).is_dir()]
+    folders = [folder for home in homes for folder in sorted(home.iterdir())]
+    require(bool(folders), "--out", "must hold samples", str(place), "check the path")
+    return {folder.name: verify_store(folder).damage for folder in folders}
+
+
+def open_samples(place: Path) -> SampleStore:
+    """The samples that ``sample`` has left in a folder, to be read."""
+    home = place / SAMPLES
+    folders = sorted(home.iterdir()) if home.is_dir() else []
+    if len(folders) != 1 or not folders[0].name.startswith("samples-"):
+        found = "none" if not folders else ", ".join(f.name for f in folders[:4])
+        raise InputError(str(place), "must be a folder that `saddleback sample` has made", found, "check the path")
+    return SampleStore.open(folders[0], writable=False)
+
+
+@contextmanager
+def samples_for(
+    problem: CMDP, simulator: GenerativeModel, record: Mapping[str, Any]
+) -> Iterator[tuple[SampleStore | None, dict[str, Any], int]]:
+    """The samples that a request names, once it is sure that they are samples of this problem, and still the same.
+
+    Also the request with their content hash, and the seed of its certificate: one of its own, for whoever asks stored samples
+    again may ask because of the first certificate. With the streams of the first certificate the second question would depend
+    on the samples that are to answer it.
+    """
+    budget, parts = record["budget"], record["parts"]
+    if "from" not in budget:
+        yield None, dict(record), parts["seed"]
+        return
+    method = Settings.of_record({"budget": {"certificate": 1}, "parts": parts}).method
+    with open_samples(Path(budget["from"])) as store:
+        chosen = parts_of(problem, method)
+        fields = {"coreset": _coreset(chosen.designer.design(chosen.problem)), "seed": store.fingerprint.get("seed")}
+        require_same(store.folder, store.fingerprint, {**fingerprint_of(problem, simulator), **fields}, {PARTS})
+        found = store.content_hash()
+        begun = budget.get("from_sha256", found)
+        rule = f"must hold the samples that it held when the run was begun, SHA-256 {begun[:12]}"
+        require(found == begun, str(budget["from"]), rule, found[:12], "solve from the new ones with another --out")
+        budget = {**budget, "from_sha256": found}
+        asked = {name: value for name, value in budget.items() if name != "from"}  # the folder may be moved
+        text = json.dumps([asked, parts, to_plain(ProblemRecord.of(problem))], sort_keys=True)
+        seed = derived_seed(parts["seed"], int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]))
+        yield store, {"budget": budget, "parts": parts}, seed
+
+
+def _check_seed(place: Path, seed: int) -> None:
+    """A folder holds the samples of one seed, or a pool, which is not added to."""
+    there = sorted(p.name for p in (place / SAMPLES).iterdir()) if (place / SAMPLES).is_dir() else []
+    for name in there:
+        rule = "must be a new folder, or one with samples of the same seed"
+        remedy = "choose another folder; `--merge` puts folders together"
+        require(name == f"samples-{seed}", "--out", rule, name, remedy)
+
+
+def _check_for_pool(place: Path, name: str) -> None:
+    """A pool goes into a new folder, or into one that holds the same pool, whole or in part."""
+    rule, remedy = "must be a new folder, or one where the same folders were merged", "choose a new folder"
+    under_way = work_folder(place)
+    require(not under_way.exists(), "--out", rule, f"one that is under way, {under_way.name}", remedy)
+    for folder, only in ((place, SAMPLES), (place / SAMPLES, name)):
+        for found in sorted(p.name for p in folder.iterdir()) if folder.is_dir() else []:
+            require(found == only, "--out", rule, f"one that holds {found}", remedy)
+
+
+def _make_place(place: Path) -> None:
+    """A folder whose name survives a power cut."""
+    with disk_faults_named(place, "choose a place that can be written to"):
+        place.mkdir(exist_ok=True)
+        sync_folder(place.parent)
+
+
+def _coreset(design: Design) -> str:
+    """Which pairs the samples are of, in short."""
+    digest = hashlib.sha256(np.ascontiguousarray(design.states).tobytes())
+    digest.update(np.ascontiguousarray(design.actions).tobytes())
+    return digest.hexdigest()[:16]
