@@ -261,7 +261,7 @@ def test_a_changed_table_is_refused(run: Call, from_table: Path) -> None:
     ("options", "says"),
     [
         (["--seed", 0], "must not be one that the run used"),
-        (["--seed", -1], "`seed` must not be negative"),
+        (["--seed", -1], "`seed` must be a whole number of at least 0"),
         (["--samples", -5], "`samples` must be at least 4"),
         (["--samples", 40], "a quarter of 40"),
         (["--delta", 0], "`delta` must lie in [1e-100, 1)"),

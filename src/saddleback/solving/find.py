@@ -151,16 +151,14 @@ def _solved(
     verdict = verdict_on(parts.problem, slater, summary, outcome, limits, strict, parts.samples)
     promise = promise_of(context, dual, summary, outcome)
     prices = summary.multipliers
-    record = record_of(parts, settings) | cast(
-        Choices,
-        {
-            "iterations": len(outcome.steps),
-            "solver_calls": outcome.num_solver_calls,
-            "error": dual.error if math.isfinite(dual.error) else None,
-            "target": dual.target.tolist(),
-            **summary.record,
-        },
-    )
+    found: dict[str, object] = {
+        "iterations": len(outcome.steps),
+        "solver_calls": outcome.num_solver_calls,
+        "error": dual.error if math.isfinite(dual.error) else None,
+        "target": dual.target.tolist(),
+        **summary.record,
+    }
+    record = record_of(parts, settings) | cast(Choices, found)
     return Solution(
         dataclasses.replace(verdict, promised=promise is not None),
         problem,

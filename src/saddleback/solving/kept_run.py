@@ -177,23 +177,20 @@ def _frontier(parts: Prepared, confidence: float) -> FrontierRecord | None:
     if not curves or len(known) > MOST_COLUMNS:
         return None
     index = {policy.key(): i for i, (policy, _) in enumerate(known)}
-    rows = [
-        CurveRecord(problem.constraints[curve.constraint].name, [_row(point, index) for point in points])
-        for curve, points in curves
-    ]
-    used = {k for row in rows for point in row.points for k in point.members}
+
+    def row(p: FrontierPoint) -> PointRecord:
+        members, weights = [index[member.key()] for member in p.mixture.members], p.mixture.weights.tolist()
+        return PointRecord(p.threshold, p.value, list(p.constraints), p.multiplier, p.gap, members, weights)
+
+    names = [problem.constraints[curve.constraint].name for curve, _ in curves]
+    rows = [CurveRecord(name, [*map(row, points)]) for name, (_, points) in zip(names, curves, strict=True)]
+    used = {k for curve in rows for point in curve.points for k in point.members}
     limits: list[tuple[list[float], list[float]] | None] = []
     for k, (policy, _) in enumerate(known):
         within = parts.interval(policy, confidence) if k in used else None
         limits.append(None if within is None else (within.low.tolist(), within.high.tolist()))
     columns = [values.tolist() for _, values in known]
     return FrontierRecord("saddleback-frontier/1", confidence, columns, limits, rows)
-
-
-def _row(point: FrontierPoint, index: dict[bytes, int]) -> PointRecord:
-    members, weights = [index[member.key()] for member in point.mixture.members], point.mixture.weights.tolist()
-    constraints = list(point.constraints)
-    return PointRecord(point.threshold, point.value, constraints, point.multiplier, point.gap, members, weights)
 
 
 def _curve(parts: Prepared, constraint: int) -> tuple[Frontier, list[FrontierPoint]]:

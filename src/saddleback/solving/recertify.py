@@ -61,22 +61,14 @@ def recertify(
         f"must not be one that the run used ({run.seed})",
         "take any other: a proof repeated on the same samples",
     )
-    require(
-        seed not in (run.seed, None if stored is None else stored.seed),
-        "seed",
-        rule,
-        seed,
-        f"{remedy} proves nothing new",
-    )
+    require(seed not in (run.seed, stored and stored.seed), "seed", rule, seed, f"{remedy} proves nothing new")
     sigma = prices_of(run, problem)
     if run.mixture is None and sigma is None:
         remedy = "use --recheck" if run.certificate is not None else "solve it with more samples"
         raise InputError("RUN", "must hold a policy, or prices that refute all of them", "neither", remedy)
     settings = run.solution.settings
-    solver = settings.get("solver")
-    if (
-        solver is not None and solver in SOLVERS and needs_of(SOLVERS[solver](), problem).every_pair
-    ):  # it solved a table
+    solver = settings.get("solver", "")
+    if solver in SOLVERS and needs_of(SOLVERS[solver](), problem).every_pair:  # it solved a table, features or not
         problem = dataclasses.replace(problem, features=None)
     name = settings.get("design")
     before = simulator.num_queries

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from places import ROOT
 from printed import differences
 from saddleback import frontier, zoo
 from saddleback.errors import InputError
@@ -22,8 +23,6 @@ from spelled_out import solve
 
 pytest.importorskip("matplotlib", reason="an extra: pip install 'saddleback[plots]'")
 from matplotlib.figure import Figure
-
-ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture(scope="module")
