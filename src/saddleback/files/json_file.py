@@ -61,10 +61,8 @@ def as_record(value: object, kind: type[T], where: str, remedy: str) -> T:
     try:
         return msgspec.convert(value, kind)
     except (msgspec.ValidationError, UnicodeError) as error:  # the latter: a name that is no Unicode
-        what, _, place = str(error).partition(" - at `$")  # as msgspec says where
-        name = f"{where}{place.removesuffix('`')}"
-        rule, found = "must have the form that this version writes", f"another: {plain(what, 300)}"
-        raise InputError(plain(name, 300), rule, found, remedy) from None
+        rule, found = "must have the form that this version writes", f"another: {plain(str(error), 300)}"
+        raise InputError(where, rule, found, remedy) from None
 
 
 def read_record(path: Path, kind: type[T], most_bytes: int, remedy: str) -> T:

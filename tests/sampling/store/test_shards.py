@@ -199,19 +199,19 @@ def rewritten(right: str, old: str, new: str, check: bool) -> str:
 @pytest.mark.parametrize(
     ("old", "new", "words", "check"),
     [
-        ("saddleback-samples/2", "saddleback-samples/1", "format` must have the form that this version writes", True),
-        ('"samples",', '"sums",', "layout.kind` must have the form that this version writes", True),
+        ("saddleback-samples/2", "saddleback-samples/1", "at `$.format`", True),
+        ('"samples",', '"sums",', "at `$.kind`", True),
         ('"dim": 0', '"dim": 3', "layout` must describe samples or counts", True),
         ('"num_states": 50', '"num_states": null', "layout` must describe samples or counts", True),
         ('"num_states": 50', '"num_states": 0', "layout` must describe samples or counts", True),
         ('"num_signals": 0', '"num_signals": 1000000000', "layout` must describe samples or counts", True),
-        ('"num_signals": 0', '"num_signals": -1', "num_signals` must have the form that this version writes", True),
+        ('"num_signals": 0', '"num_signals": -1', "at `$.num_signals`", True),
         ('"num_signals": 0', '"num_signals": 1', "must have rows of type", True),
         ('"dim": 0,', "", "missing required field `dim`", True),
         (
             '"fingerprint": {',
             '"fingerprint": [], "x": {',
-            "fingerprint` must have the form that this version writes",
+            "at `$.fingerprint`",
             True,
         ),
         ('"discount": 0.9', '"discount": 0.8', "must be unchanged, with the check that it holds", False),
