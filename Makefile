@@ -14,7 +14,7 @@ PROCESSORS := Nehalem Haswell
 ROUNDED := tests/golden tests/repository/test_docs.py tests/repository/test_yesterday.py
 
 # What is tried with the oldest versions that pyproject.toml allows: two minutes of everything that calls other packages.
-MINIMUM := tests/exact tests/method tests/designs tests/files tests/sampling/kernels tests/sampling/store tests/runs \
+MINIMUM := tests/exact tests/method tests/designs tests/files tests/sampling/test_gather.py tests/sampling/test_maximum.py tests/sampling/store tests/runs \
 	tests/sampling/test_buffer.py tests/sampling/executors/test_joblib.py tests/sampling/executors/test_serial.py \
 	tests/solving/test_solve.py tests/solving/test_default.py tests/problem/test_cmdp.py tests/problem/test_policies.py \
 	tests/cli/test_help.py tests/cli/test_solve.py tests/cli/test_act.py tests/cli/test_certify.py tests/reports/test_text.py

@@ -164,7 +164,7 @@ def test_every_question_to_stored_samples_has_a_certificate_of_its_own(run: Any,
     stored = json.loads((tmp_path / "run" / "run.json").read_text())
     assert stored["seed"] == first["certificate"]["seed"] and stored["request"]["seed"] == 0
     code, _, err = run(*ask, "--seed", -1)
-    assert code == 2 and "`seed` must not be negative" in err
+    assert code == 2 and "`seed` must be a whole number of at least 0" in err
 
 
 @pytest.mark.slow

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from saddleback.errors import NumericalError
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.criteria import Discounted
 from saddleback.problem.policies import maximum_over_actions
 from saddleback.problem.spaces import Array
 from saddleback.simulators.table import ROW_SUM_TOLERANCE, Table
@@ -62,7 +63,7 @@ class Discount:
     @property
     def horizon(self) -> float:
         """H."""
-        return 1.0 / (1.0 - self.gamma)
+        return Discounted(self.gamma).horizon
 
     def reach(self, row: float = 1.0) -> float:
         """Σ_{t≥1} (γ·row)ᵗ: γH for rows that sum to one."""

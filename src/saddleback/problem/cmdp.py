@@ -31,6 +31,7 @@ from saddleback.problem.actions import (
     read_features,
     stand_ins_of,
 )
+from saddleback.problem.criteria import Criterion, Discounted
 from saddleback.problem.names import action_index, read_actions, state_space
 from saddleback.problem.policies import Policy
 from saddleback.problem.signals import Constraint as Constraint
@@ -163,9 +164,14 @@ class CMDP:
     # ---- sizes -----------------------------------------------------------------------------------------------------
 
     @property
+    def criterion(self) -> Criterion:
+        """How the signals of the steps are added up."""
+        return Discounted(self.gamma)
+
+    @property
     def horizon(self) -> float:
-        """H = 1/(1−γ), the effective horizon."""
-        return 1.0 / (1.0 - self.gamma)
+        """H, the value of a signal that is always one."""
+        return self.criterion.horizon
 
     @property
     def num_constraints(self) -> int:

@@ -59,4 +59,4 @@ class Discounted:
     @property
     def words(self) -> str:
         """What its values are, for people."""
-        return f"expected discounted totals (discount {self.gamma:g}, effective horizon {self.horizon:g} steps)"
+        return f"expected discounted totals (discount {self.gamma:g}, effective horizon {self.horizon:.4g} steps)"

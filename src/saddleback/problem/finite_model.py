@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import SuperLU, splu
 
 from saddleback.errors import NumericalError
+from saddleback.problem.criteria import Discounted
 from saddleback.problem.spaces import Array
 
 _RESIDUAL = 1e-9  # a Bellman residual e moves a value by at most H·e, so values are right to 1e-9 of their range [0, H]
@@ -57,7 +58,7 @@ class Resolvent:
     @property
     def horizon(self) -> float:
         """H."""
-        return 1.0 / (1.0 - self.gamma)
+        return Discounted(self.gamma).horizon
 
     def values(self, utilities: Array) -> Array:
         """V ``(S, k)`` of ``utilities`` u_π ``(S, k)``."""

@@ -99,7 +99,7 @@ def _answer_table(solution: Answer) -> RichTable:
 
 def _units(solution: Answer) -> str:
     problem, settings = solution.problem, solution.settings
-    units = f"Values are expected discounted totals (discount {problem.gamma:g}, effective horizon {problem.horizon:.4g} steps)."
+    units = f"Values are {problem.criterion.words}."
     if _limits(solution):
         return f"{units} 'Proved limits' come from fresh samples: see below."
     sure = confidence(1 - settings["delta"])

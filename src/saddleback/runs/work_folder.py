@@ -47,7 +47,7 @@ class Parts(Record, frozen=True):
     feasibility: str
     mode: str
     delta: float
-    seed: Whole
+    seed: int  # its range is checked with the settings
     dual: str | None
     solver: str | None
     evaluator: str | None

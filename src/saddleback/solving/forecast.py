@@ -28,7 +28,7 @@ from saddleback.simulators.generative_model import BLOCK, GenerativeModel, Strea
 from saddleback.solving.find import budget_of
 from saddleback.solving.prepared import Prepared
 from saddleback.solving.solution import Solution
-from saddleback.solving.strict import certified, guide_of
+from saddleback.solving.strict import ROOM, certified, guide_of
 from saddleback.theory import Plan
 from saddleback.theory import plan as worst_case_plan
 
@@ -38,7 +38,6 @@ AFFORDABLE = 1_000_000_000
 _PILOT, _PILOT_PER_PAIR = 20_000, 40
 _BATCHES, _BATCH = 4, 1024
 _ROUNDS = 2.0  # what the rounds before the last cost, and what the forecast misses
-_ROOM = 1.5
 _MOST = 1e13
 
 
@@ -202,7 +201,7 @@ def _likely(
     def error(n: float, strict: bool) -> float:
         widths, gap = expect(guide, int(n), delta / 2)
         if strict:
-            return scale * (gap + _ROOM * float(prices @ widths[1:]))
+            return scale * (gap + ROOM * float(prices @ widths[1:]))
         return scale * max(gap, float(widths[1:].max()))
 
     strict, foreseen = feasibility == "strict", error(pilot, False)

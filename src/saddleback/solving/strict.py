@@ -1,7 +1,7 @@
 """A certificate for a solution: what to prove, the samples for it, and strict feasibility by raising the target.
 
 In strict mode the mixture must leave room for the width of the rollouts that will show V_c ≥ b, so before anything is drawn
-the target is raised by 1.5 times the half-width that is expected. Should the certificate still miss the threshold, the
+the target is raised by 1.7 times the half-width that is expected. Should the certificate still miss the threshold, the
 target is moved by what was missing, which measures the bias of the estimates too, and a new mixture is certified on new
 samples; attempt j gets δ/2^j, so that all attempts hold together. Over continuous states the features are an approximation
 as a rule, and estimates are biased: there the first attempt is a pilot on a quarter of the samples, and the second is made
@@ -43,7 +43,8 @@ _USELESS = 0.25  # of H: a bound that much too high
 _MARGIN = 1.4  # half-widths of room: the measured limit is itself uncertain
 _AGAIN = 1 << 20  # rounds from here on are those of second and later certificates from the same samples
 _NO_BOUND = Remark("no-bound", "no bound over all policies: from so few samples it would say nothing")
-_ROOM = 1.5
+ROOM = 1.7
+"""Expected half-widths between target and threshold: the estimate that the target is set for errs too."""
 
 
 def issue_certificate(
@@ -264,7 +265,7 @@ def _with_room(solution: Solution, request: Request) -> Solution:
     """Raise the target above b by what the rollouts are expected to need."""
     widths = expect(guide_of(solution), request.samples, request.delta / 2).half_widths[1:]
     b = solution.problem.thresholds
-    target = np.maximum(_target(solution), b + _ROOM * widths)
+    target = np.maximum(_target(solution), b + ROOM * widths)
     if np.all(target <= _target(solution) + 1e-12):
         return solution
     raised = retargeted(solution, target)

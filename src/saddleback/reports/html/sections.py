@@ -31,7 +31,7 @@ _MOST_FOLDERS = 20
 def proof(view: View) -> Markup:
     """What is proved, or else measured: a figure, a table, and what it is worth."""
     proof, problem = view.proof, view.problem
-    units = f"Values are expected discounted totals: discount {problem.gamma:g}, that is about {problem.horizon:.4g} steps that count."
+    units = f"Values are {problem.criterion.words}."
     if view.reward.estimate is None and proof is None:
         return tag("p", "Nothing was proved: there is no policy, and no certificate.")
     parts: list[Content] = []

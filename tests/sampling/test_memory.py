@@ -29,7 +29,7 @@ from saddleback.sampling.memory import (
     predict_run,
     spelled,
 )
-from sampling.memory.memory_runs import CASES
+from sampling.memory_runs import CASES
 from spelled_out import solve
 
 pytestmark = pytest.mark.check
@@ -40,7 +40,7 @@ MB = 10**6
 
 
 def child(*arguments: Any) -> Any:
-    """What the program of tests/sampling/memory/memory_runs.py prints."""
+    """What the program of tests/sampling/memory_runs.py prints."""
     done = subprocess.run(
         [sys.executable, str(PROGRAM), *map(str, arguments)], capture_output=True, text=True, timeout=1200, check=False
     )
