@@ -240,10 +240,12 @@ def _certificate(got: dict[str, Any], text: dict[str, Any]) -> None:
 
 
 def without_none(x: Any) -> Any:
-    """Lists for tuples, and no fields that say nothing."""
+    """Lists for tuples, the nearest float64 for a whole number, and no fields that say nothing."""
     if isinstance(x, dict):
-        return {k: without_none(v) for k, v in x.items() if v is not None}
-    return [without_none(v) for v in x] if isinstance(x, (list, tuple)) else x
+        return {k: without_none(v) for k, v in x.items() if v is not None and v != [] and v != ()}
+    if isinstance(x, (list, tuple)):
+        return [without_none(v) for v in x]
+    return float(x) if isinstance(x, int) and not isinstance(x, bool) else x
 
 
 def _finite(x: Any) -> bool:

@@ -98,7 +98,11 @@ def test_real_certificates_have_the_right_shape(name: str) -> None:
 @pytest.mark.parametrize(
     ("path", "value", "says"),
     [
-        ("schema", "saddleback-certificate/2", "'saddleback-certificate/2' - at `$.schema`"),
+        (
+            "schema",
+            "saddleback-certificate/2",
+            "schema` must be 'saddleback-certificate/1', got 'saddleback-certificate/2'",
+        ),
         ("confidence", 1.0, "`float` < 1.0 - at `$.confidence`"),
         ("value", [3, 2], "limits must be two numbers [low, high]"),
         ("value", None, "constraints must have 0 entries"),

@@ -15,7 +15,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_origin
 
 import msgspec
 import numpy as np
@@ -57,12 +57,20 @@ def in_order(*limits: Limits | None) -> None:
 
 
 def as_record(value: object, kind: type[T], where: str, remedy: str) -> T:
-    """``value``, as JSON has it, in the form of ``kind``; or an :class:`InputError` that says what is wrong with it."""
+    """``value``, as JSON has it, in the form of ``kind``; or an :class:`InputError` that says what is wrong with it.
+
+    The first field of a record may name its version. It is looked at first: other versions may have other fields.
+    """
+    if isinstance(value, dict) and issubclass(kind, Record):
+        first, *_ = msgspec.structs.fields(kind)
+        known, found = get_args(first.type), value.get(first.encode_name)
+        if get_origin(first.type) is Literal and found not in known:
+            raise InputError(f"{where}.{first.name}", f"must be {' or '.join(map(repr, known))}", short(found), remedy)
     try:
         return msgspec.convert(value, kind)
     except (msgspec.ValidationError, UnicodeError) as error:  # the latter: a name that is no Unicode
-        rule, found = "must have the form that this version writes", f"another: {plain(str(error), 300)}"
-        raise InputError(where, rule, found, remedy) from None
+        rule, fault = "must have the form that this version writes", f"another: {plain(str(error), 300)}"
+        raise InputError(where, rule, fault, remedy) from None
 
 
 def read_record(path: Path, kind: type[T], most_bytes: int, remedy: str) -> T:
