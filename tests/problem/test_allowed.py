@@ -302,3 +302,32 @@ def test_rewards_of_pairs_that_are_not_allowed_are_not_asked_for() -> None:
     problem = CMDP(gamma=0.9, states=S, actions=A, start=0, reward=reward, **fields)
     unit = problem.utilities(*problem.pairs())[:, 0].reshape(S, A)
     np.testing.assert_allclose(unit, np.repeat(np.arange(S)[:, None] / 5, A, axis=1))
+
+
+def few_allowed(mask: Any) -> tuple[CMDP, Any]:
+    """Ten states and actions; action 1 leads to the state that pays."""
+    reward = np.zeros((10, 10))
+    reward[9] = 1.0
+    constraint = Constraint("any", np.zeros((10, 10)), "<=", 5.0, (0.0, 1.0))
+    problem = CMDP(
+        gamma=0.9, start=0, states=10, actions=10, reward=reward, constraints=[constraint], actions_allowed=mask
+    )
+    return problem, lambda states, actions, rng: np.where((actions == 1) | (states == 9), 9, 0)
+
+
+def test_a_budget_for_the_few_pairs_that_are_allowed_is_enough() -> None:
+    mask = np.zeros((10, 10), dtype=bool)
+    mask[:, :2] = True
+    found = saddleback.solve(*few_allowed(mask), samples=200, seed=0, method=Method(certificate=0))
+    assert 100 < found.samples <= 200
+    assert saddleback.solve(*few_allowed(mask), samples=100, seed=0, method=Method(certificate=0)).samples <= 100
+
+
+def test_samples_of_a_masked_problem_do_not_answer_what_was_not_allowed() -> None:
+    mask = np.ones((10, 10), dtype=bool)
+    mask[:, 1] = False
+    masked = saddleback.solve(*few_allowed(mask), samples=4_000, seed=0, method=Method(certificate=0))
+    with pytest.raises(InputError, match="must allow no action that was not allowed"):
+        saddleback.solve(few_allowed(None)[0], reuse=masked)
+    free = saddleback.solve(*few_allowed(None), samples=4_000, seed=0, method=Method(certificate=0))
+    assert saddleback.solve(few_allowed(mask)[0], reuse=free).value == pytest.approx(0.0, abs=1e-9)

@@ -63,8 +63,11 @@ def test_a_stored_run_finds_its_problem(tmp_path: Path) -> None:
     assert found.problem.name == "mine"
     np.testing.assert_array_equal(found.problem.reward, instance.problem.reward)
     assert run.certificate is not None
-    for field, value in {"gamma": 0.81, "name": "yours", "states": 7, "constraints": []}.items():
-        problem = msgspec.structs.replace(run.certificate.problem, **{field: value})
+    told = run.certificate.problem
+    others = {"gamma": {"gamma": 0.81, "horizon": 1 / 0.19}, "name": {"name": "yours"}, "states": {"states": 7}}
+    others["constraints"] = {"constraints": [*told.constraints, *told.constraints]}
+    for field, values in others.items():
+        problem = msgspec.structs.replace(told, **values)
         other = dataclasses.replace(run, certificate=described(run.certificate, problem))
         with pytest.raises(InputError, match=f"as it was when the run was made \\({field}"):
             load_run_target(other)

@@ -156,3 +156,10 @@ def test_the_paper_by_name() -> None:
     assert found.settings["mode"] == "literal" and found.settings["iterations"] == 20
     same = Method(mode="literal", dual=Part("projected-descent", {"iterations": 20}))
     assert saddleback.solve(*made(), samples=50_000, method=same).value == found.value
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
+    words = {"samples": 4_000, "delta": np.float64(0.1), "seed": np.int64(1)}
+    found = saddleback.solve(*made(), **words, out=tmp_path / "run")
+    assert found.asked.delta == 0.1 and type(found.asked.delta) is float
+    assert (tmp_path / "run" / "run.json").is_file()

@@ -81,7 +81,7 @@ class BoundEvidence(Record, frozen=True):
     sigma: tuple[float, ...]
     value: float
     estimate: float
-    delta: float
+    delta: Share
     samples: Whole
     thresholds: tuple[float, ...] = ()
 

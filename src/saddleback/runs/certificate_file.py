@@ -47,6 +47,8 @@ class ProblemRecord(Record, frozen=True):
     constraints: list[ConstraintRecord]
 
     def __post_init__(self) -> None:
+        check(bool(self.constraints), "there must be a constraint")
+        check(abs(self.horizon * (1 - self.gamma) - 1) <= 1e-9, "the horizon must be 1/(1 - gamma)")
         check(all([self.reward.scale, *(c.scale for c in self.constraints)]), "every scale must not be zero")
 
     @staticmethod

@@ -206,5 +206,5 @@ def _room(certificate: CertificateRecord) -> Check:
         room = bound.value - sum(s * x for s, x in zip(bound.sigma[1:], b, strict=True))
     proved = (bound is None or bound.sigma[0] == 0) and abs(told - room) <= _ROUNDING * (1 + abs(room))
     word = "proved" if told < 0 else "not proved"
-    right = proved and certificate.infeasible == word
+    right = proved and math.isfinite(room) and certificate.infeasible == word
     return Check("infeasibility", right, f"room {_digits(told)} stated, {_digits(room)} found: {word}")

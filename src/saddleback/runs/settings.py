@@ -160,6 +160,7 @@ class Settings:
         require(isinstance(self.method, Method), "method", "must be a Method", repr(self.method), "use Method(...)")
         sure = isinstance(self.delta, Real) and 1e-100 <= self.delta < 1
         require(sure, "delta", "must lie in [1e-100, 1)", self.delta, "0.05 means 95 % confidence")
+        object.__setattr__(self, "delta", float(self.delta))  # a NumPy number too
         _make_whole(self, "seed", 0, "use 0, 1, 2 …")
         _make_whole(self, "samples", 1, "give a number of simulator calls")
         if self.epsilon is None:
@@ -167,6 +168,7 @@ class Settings:
             return
         good = isinstance(self.epsilon, Real) and self.epsilon > 0 and math.isfinite(self.epsilon)
         require(good, "epsilon", "must be positive", self.epsilon, "give the accuracy wanted of the discounted total")
+        object.__setattr__(self, "epsilon", float(self.epsilon))
         _make_whole(self, "max_samples", 2, "use 10000000")
         self._check_accuracy_method()
 
@@ -213,8 +215,8 @@ class Settings:
         parts |= {"buffers": m.buffers, "allocation": m.allocation}
         if self.epsilon is None:
             parts |= {
-                "iterations": dict(m.dual_part[2]).get("iterations", 1000),
-                "error": m.error,
+                "iterations": whole_number("iterations", dict(m.dual_part[2]).get("iterations", 1000)),
+                "error": None if m.error is None else float(m.error),
                 "batch_size": m.batch_size,
                 "resolution": -1 if m.resolution is None else m.resolution or None,
             }

@@ -39,7 +39,7 @@ def focused_counts(problem: CMDP, solver: Solver, buffer: Buffer, usual: NDArray
         return usual
     if not np.all(np.isfinite(need)) or need.sum() <= 0:
         return usual
-    total, c = int(usual.sum()), len(usual)
+    total, least = int(usual.sum()), (usual > 0).astype(np.int64)  # pairs that are not allowed get none
     shares = _UNFOCUSED * usual / total + (1 - _UNFOCUSED) * need / need.sum()
     shares = on_grid(shares, PLAN_DIGITS)
-    return 1 + np.floor((total - c) * shares / max(1.0, float(shares.sum()))).astype(np.int64)
+    return least + np.floor((total - least.sum()) * shares / max(1.0, float(shares.sum()))).astype(np.int64)

@@ -132,6 +132,10 @@ class Prepared:
         same = (problem.num_actions, problem.states, problem.gamma) == (mine.num_actions, mine.states, mine.gamma)
         rule = "must keep states, actions and discount to reuse samples"
         require(same, "problem", rule, problem.name, "solve afresh")
+        held, wanted = mine.actions_allowed, problem.actions_allowed
+        sampled = held is None or (wanted is not None and not np.any(wanted & ~held))
+        rule = "must allow no action that was not allowed when the samples were drawn"
+        require(sampled, "actions_allowed", rule, "others", "solve afresh")
         if theirs is not None:
             rule = f"must be the {ours.dim} that the samples were drawn for"
             require(theirs.dim == ours.dim, "features", rule, theirs.dim, "leave them out, or solve afresh")

@@ -233,6 +233,8 @@ class Worker:
         """End the process, if it still lives, and all it has started; say how it ended."""
         with suppress(ProcessLookupError, PermissionError):  # no more: it and all it has started are gone
             os.killpg(self.process.pid, signal.SIGKILL)  # one that is dying already keeps its own exit code
+        with suppress(ProcessLookupError, PermissionError):  # a group that may not be ended whole
+            self.process.kill()
         code = self.process.wait()
         self.connection.close()
         if code < 0:
