@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import typing
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +27,8 @@ from saddleback.runs.verdict import Verdict
 from saddleback.runs.work_folder import Request, SampleOptions, SolveOptions
 from saddleback.solving.solution import Solution
 
-SCHEMA = Path(__file__).parents[2] / "docs" / "files.schema.json"
+ROOT = Path(__file__).parents[2]
+SCHEMA = ROOT / "docs" / "files.schema.json"
 FILES = {
     "run.json": ManifestRecord,
     "solution.json": AnswerRecord,
@@ -88,6 +90,9 @@ def _rows(schemas: dict[str, Any]) -> str:
 
 
 def test_the_published_schema_is_that_of_the_types() -> None:
+    made_with = re.search(r"^msgspec==(.+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    if made_with is None or msgspec.__version__ != made_with[1]:
+        pytest.skip("another version of msgspec spells the same schema otherwise")
     assert SCHEMA.read_text() == generated()
     assert json.loads(generated())["properties"].keys() == FILES.keys()
 
