@@ -1,5 +1,6 @@
 """Pairwise exchange: properties 24, 25, 30, 31 and 33 (docs/properties.md), known optima, and how fast they are met."""
 
+import re
 import tracemalloc
 
 import numpy as np
@@ -355,10 +356,15 @@ def test_a_cap_on_the_rounds_is_an_error_that_says_how_far_it_got():
 
 
 def test_a_tolerance_below_rounding_ends_with_an_error():
-    with pytest.raises(
-        InputError, match=r"reach g/5 − 1 ≤ 1e-18, got 20, which reached [\d.]+e-1\d; raise max_rounds or"
-    ):
-        exchange_weights(np.random.default_rng(0).normal(size=(100, 5)), 1e-18, max_rounds=20)
+    """Where rounding does not happen to give g = d exactly, as it does for some matrices with some BLAS kernels."""
+    message = r"reach g/5 − 1 ≤ 1e-18, got 20, which reached [\d.]+e-1\d; raise max_rounds or"
+    said = []
+    for seed in range(20):
+        try:
+            exchange_weights(np.random.default_rng(seed).normal(size=(100, 5)), 1e-18, max_rounds=20)
+        except InputError as error:
+            said.append(str(error))
+    assert said and all(re.search(message, text) for text in said)
 
 
 def test_a_start_that_does_not_span_is_an_error(monkeypatch):
