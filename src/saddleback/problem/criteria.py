@@ -2,7 +2,7 @@
 
     discounted    V(ρ) = E[ Σ_t γᵗ u(s_t, a_t) ],      γ ∈ [0, 1)
 
-Two numbers are all that a solver, an evaluator or a proof needs of it: what the value of the next state counts (γ), and the
+Of this criterion a solver, an evaluator or a proof needs two numbers: what the value of the next state counts (γ), and the
 value of a signal that is always one (H = 1/(1 − γ)), so that signals in [0, 1] have values in [0, H]. A limit per step is
 the same limit on the value, times H.
 """

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.errors import NumericalError
-from saddleback.method.evaluators import LSTD
+from saddleback.method.evaluators.lstd import LSTD, cautious_variance
 from saddleback.method.oracles import Solver
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.rounding import PLAN_DIGITS, TIE, on_grid
@@ -32,8 +32,7 @@ def focused_counts(problem: CMDP, solver: Solver, buffer: Buffer, usual: NDArray
         for policy in solver.solve(problem, buffer, mixing):
             a, V = LSTD().influence_and_values(problem, buffer, policy)
             visits = np.where(np.abs(a) > TIE * np.abs(a).max(), np.abs(a), 0.0)  # the rest is rounding error
-            unseen = (0.5 / buffer.counts[:, None]) * (V.max(axis=0) - V.min(axis=0)) ** 2
-            pull = visits[:, None] * np.sqrt(buffer.moments(V)[1] + unseen)
+            pull = visits[:, None] * np.sqrt(cautious_variance(buffer, V))
             need = np.maximum(need, (pull / np.maximum(pull.sum(axis=0), 1e-300)).max(axis=1))
     except NumericalError:
         return usual

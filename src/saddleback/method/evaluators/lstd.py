@@ -46,15 +46,20 @@ _PIECE = 1 << 22  # entries of φ at a time (32 MB)
 _FACTORED_STATES = 1500
 
 
+def cautious_variance(buffer: Buffer, V: Array) -> Array:
+    """Variance of V at the next states of each pair ``(c, k)``.
+
+    A pair whose samples agree by chance gets the variance of half a dissenting sample, as in Laplace's rule.
+    """
+    span = V.max(axis=0) - V.min(axis=0)
+    return np.asarray(buffer.moments(V)[1] + (0.5 / buffer.counts[:, None]) * span**2)
+
+
 def interval_from_influence(
     problem: CMDP, buffer: Buffer, influence: Array, estimate: Array, V: Array, drift: Array | None, confidence: float
 ) -> Interval:
     """Limits for the true values; ``V`` is V̂ and ``drift`` V⁰ − V̂^T (None: no bias) on the support, ``(n, 1+m)``."""
-    _, variance = buffer.moments(V)
-    # A pair whose samples agree by chance gets the variance of half a dissenting sample, as in Laplace's rule.
-    span = V.max(axis=0) - V.min(axis=0)
-    variance += (0.5 / buffer.counts[:, None]) * span**2
-    noise = buffer.signal_noise(problem) + problem.gamma * np.sqrt(variance)
+    noise = buffer.signal_noise(problem) + problem.gamma * np.sqrt(cautious_variance(buffer, V))
     standard_error = np.sqrt((influence**2 / buffer.counts) @ noise**2)
     bias = np.zeros_like(estimate)
     if drift is not None:
