@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 
 from saddleback.designs.design import Design, full_design, weighted_design
 from saddleback.method.oracles import DescentTerms, Needs, OracleErrors, needs_of
 from saddleback.method.solvers import BY_NAME as SOLVERS
 from saddleback.problem.cmdp import CMDP
+from saddleback.runs.work_folder import owned
 from saddleback.sampling.batches import Parts, SampleBatches
 from saddleback.sampling.collect import collect
 from saddleback.sampling.counted_buffer import CountedBuffer as Buffer
@@ -99,3 +103,9 @@ def chain_under(table: Table, probabilities: np.ndarray) -> np.ndarray:
     """P_π, dense ``(S, S)``."""
     S, A = table.num_states, table.num_actions
     return np.einsum("sa,sat->st", probabilities, table.P.toarray().reshape(S, A, S))
+
+
+def begun_and_killed(place: Path, *request: Any) -> None:
+    """Leave a run as one that is killed when it has written its request: verb, target, settings, options."""
+    with owned(place) as work:
+        work.begin(*request)

@@ -7,6 +7,9 @@ An error carries the exit code of the command line. Bad input is an :class:`Inpu
 :func:`require` states any rule. The rules that come up everywhere have a check each, which returns what it has checked where
 that may have come as something else: :func:`whole` and :func:`whole_number`, :func:`at_least`, :func:`number`, :func:`flag`
 and :func:`one_of`.
+
+What strangers wrote, in names, files and exceptions, is shown by way of :func:`plain_text` and :func:`what_happened`: one short
+line without control characters, whatever it was.
 """
 
 from __future__ import annotations
@@ -24,11 +27,16 @@ from typing import Any, NamedTuple, NoReturn, ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_LONGEST_MESSAGE, _LONGEST_VALUE = 4000, 600
+
 
 class SaddlebackError(Exception):
-    """Root of every error this package raises on purpose."""
+    """Root of every error this package raises on purpose. Its message is one line that may be shown, whatever it quotes."""
 
     exit_code = 5
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(plain_text(message, _LONGEST_MESSAGE))
 
 
 class InputError(SaddlebackError):
@@ -38,7 +46,7 @@ class InputError(SaddlebackError):
 
     def __init__(self, name: str, rule: str, value: Any, remedy: str):
         self.name, self.rule, self.value, self.remedy = name, rule, value, remedy
-        super().__init__(f"`{name}` {rule}, got {value}; {remedy}.")
+        super().__init__(f"`{name}` {rule}, got {plain_text(str(value), _LONGEST_VALUE)}; {remedy}.")
 
 
 class SimulatorError(SaddlebackError):
@@ -91,6 +99,10 @@ class Remark(NamedTuple):
 
     def __str__(self) -> str:
         return self.text
+
+
+MOST_HORIZON = 1e8
+"""Steps: beyond it a discounted total cannot be told from an endless one, since 1 − γ has lost its digits."""
 
 
 def require(condition: bool, name: str, rule: str, value: Any, remedy: str) -> None:
@@ -157,9 +169,11 @@ def number(
     return x
 
 
-def discount(gamma: Any) -> None:
-    """Refuse unless 0 ≤ γ < 1."""
-    number("gamma", gamma, 0, 1, open_high=True, remedy="set gamma = 1 - 1/H for a horizon of H steps")
+def discount(gamma: Any, remedy: str = "set gamma = 1 - 1/H for a horizon of H steps") -> None:
+    """Refuse unless 0 ≤ γ < 1, with a horizon that arithmetic can tell from endless."""
+    number("gamma", gamma, 0, 1, open_high=True, remedy=remedy)
+    rule = f"must leave a horizon 1/(1 - gamma) of at most {MOST_HORIZON:g} steps"
+    require(1 - gamma >= 1 / MOST_HORIZON * (1 - 1e-6), "gamma", rule, f"{float(gamma):.17g}", remedy)
 
 
 def positive(name: str, value: Any, remedy: str = "leave it out for the usual") -> float:
@@ -192,6 +206,32 @@ def optional_package(module: str, extra: str, purpose: str) -> Any:
 def gone(name: str, successor: str) -> NoReturn:
     """Say where a public name of earlier versions went."""
     raise InputError(name, "is no longer there", "a call of it", f"use {successor}")
+
+
+# ---- what strangers wrote, fit to be shown ---------------------------------------------------------------------------------
+
+MOST_SHOWN = 300
+"""Characters of a stranger's text in a message."""
+
+
+def plain_text(text: str, most: int = MOST_SHOWN) -> str:
+    """One line of at most ``most`` characters: control characters, marks that turn the direction of writing, lone surrogates
+    and whatever else has no picture of its own appear as escapes (``\\x1b``, ``\\u202e``)."""
+    long, text = len(text) > most, text[:most]
+    if not text.isprintable():
+        shown = (c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+        text = "".join(shown)
+    return text[: max(0, most - 3)] + "..." if long or len(text) > most else text
+
+
+def what_happened(error: BaseException) -> str:
+    """``raised ValueError: text`` of anybody's exception, even of one whose text cannot be had."""
+    try:
+        text = str(error)
+    except BaseException as another:  # its own code runs here
+        text = f"(its text cannot be had: {type(another).__name__})"
+    name = plain_text(type(error).__name__, 80)
+    return f"raised {name}: {plain_text(text)}" if text else f"raised {name}"
 
 
 # ---- what a user wrote, checked on the way in ------------------------------------------------------------------------------

@@ -41,6 +41,7 @@ from saddleback.problem.spaces import BoxStates
 from saddleback.sampling.buffer import Buffer
 from saddleback.sampling.collect import collect
 from saddleback.sampling.counted_buffer import cut
+from saddleback.sampling.trajectories import RolloutPlan
 from saddleback.simulators.generative_model import GenerativeModel, Stream
 from saddleback.solving.strict import guide_of
 from spelled_out import solve
@@ -103,7 +104,15 @@ def run(
     problem, design, mixture = frozen.problem, frozen.design, frozen.mixture
     drawn = collect(frozen.model, problem, design, counts, seed=seed, stream=Stream.CERTIFICATE)
     fresh = cut(drawn, problem, design, 1)
-    reader = read_coreset(problem, mixture, frozen.earlier, fresh, frozen.baseline, num_rollouts, DELTA)
+    reader = read_coreset(
+        problem,
+        mixture,
+        frozen.earlier,
+        fresh,
+        frozen.baseline,
+        RolloutPlan.unlimited(problem.gamma, num_rollouts),
+        DELTA,
+    )
     assert reader is not None
     if forced is not None:
         share, slope = (np.full_like(reader.plan.share, x) for x in forced)
@@ -113,7 +122,7 @@ def run(
         frozen.model,
         mixture,
         frozen.baseline,
-        num_rollouts,
+        RolloutPlan.unlimited(problem.gamma, num_rollouts),
         seed=seed,
         observers=[reader],
     )
@@ -235,9 +244,19 @@ def watched(exact: bool, rough_fit: bool, num: int = 3000) -> tuple[CoresetReade
     earlier = sampled(table, problem, design, 3, 1, seed=56) if rough_fit else noiseless
     fresh = noiseless if exact else sampled(table, problem, design, 40, 1, seed=57)
     baseline = fit_baseline(problem, earlier, mixture)
-    plan = plan_values(problem, mixture, earlier, fresh.counts, baseline, num, DELTA)
+    plan = plan_values(
+        problem, mixture, earlier, fresh.counts, baseline, RolloutPlan.unlimited(problem.gamma, num), DELTA
+    )
     reader = CoresetReader(problem, mixture, fresh, plan)
-    roll_out(problem, table.simulator(), mixture, baseline, num, seed=58, observers=[reader])
+    roll_out(
+        problem,
+        table.simulator(),
+        mixture,
+        baseline,
+        RolloutPlan.unlimited(problem.gamma, num),
+        seed=58,
+        observers=[reader],
+    )
     return reader, problem.unit_values_of(mixture_values(table, mixture))
 
 
@@ -292,7 +311,15 @@ def test_the_limit_is_what_the_bet_leaves(samples: int, num: int, g: float) -> N
     distances = []
     for seed in range(15):
         fresh = sampled(table, problem, frozen.design, samples, 1, seed=seed, stream=Stream.CERTIFICATE)
-        plan = plan_values(problem, mixture, frozen.earlier, fresh.counts, frozen.baseline, num, DELTA)
+        plan = plan_values(
+            problem,
+            mixture,
+            frozen.earlier,
+            fresh.counts,
+            frozen.baseline,
+            RolloutPlan.unlimited(problem.gamma, num),
+            DELTA,
+        )
         plan = dataclasses.replace(plan, share=np.full((2, 2), 0.8), slope=np.full((2, 2), g))
         drawn = CoresetReader(problem, mixture, fresh, plan)
         exact = CoresetReader(problem, mixture, NoiselessBuffer.of(table, problem, frozen.design, 2), plan)
@@ -302,7 +329,7 @@ def test_the_limit_is_what_the_bet_leaves(samples: int, num: int, g: float) -> N
             frozen.model,
             mixture,
             frozen.baseline,
-            num,
+            RolloutPlan.unlimited(problem.gamma, num),
             seed=seed,
             observers=[drawn, exact],
         )
@@ -342,7 +369,9 @@ def log_wealth(drawn: CoresetReader, exact: CoresetReader, rollouts: Rollouts, V
 def test_watching_changes_nothing() -> None:
     frozen = small()
     seen = run(frozen, 20, 200, 3).rollouts
-    alone = roll_out(frozen.problem, frozen.model, frozen.mixture, frozen.baseline, 200, seed=3)
+    alone = roll_out(
+        frozen.problem, frozen.model, frozen.mixture, frozen.baseline, RolloutPlan.unlimited(0.8, 200), seed=3
+    )
     np.testing.assert_array_equal(seen.gains, alone.gains)
     assert seen.steps == alone.steps
 
@@ -505,19 +534,32 @@ def test_nothing_is_said_where_nothing_is_known() -> None:
     frozen, table = small(), random_table(51, S=5, A=2, d=4)
     fresh = sampled(table, frozen.problem, frozen.design, 1, 1, seed=1)
     args = frozen.problem, frozen.mixture, frozen.earlier
-    assert read_coreset(*args, fresh, frozen.baseline, 100, DELTA) is None  # one sample has no variance
+    assert (
+        read_coreset(*args, fresh, frozen.baseline, RolloutPlan.unlimited(0.8, 100), DELTA) is None
+    )  # one sample has no variance
     plain = table.problem()
     tabular = sampled(table, plain, full_design(*plain.pairs()), 5, 1, seed=1)
-    assert read_coreset(plain, frozen.mixture, tabular, tabular, frozen.baseline, 100, DELTA) is None
+    assert (
+        read_coreset(plain, frozen.mixture, tabular, tabular, frozen.baseline, RolloutPlan.unlimited(0.8, 100), DELTA)
+        is None
+    )
     fresh = sampled(table, frozen.problem, frozen.design, 50, 1, seed=1)
-    assert read_coreset(*args, fresh, frozen.baseline, 1, DELTA) is None
+    assert read_coreset(*args, fresh, frozen.baseline, RolloutPlan.unlimited(0.8, 1), DELTA) is None
 
 
 def test_stakes_that_are_too_high_cost_width_only() -> None:
     """What the range does not allow to be excluded is not: V − min X may not exceed 0.95 n/g."""
     frozen, table = small(), random_table(51, S=5, A=2, d=4)
     fresh = sampled(table, frozen.problem, frozen.design, 500, 1, seed=2)
-    plan = plan_values(frozen.problem, frozen.mixture, frozen.earlier, fresh.counts, frozen.baseline, 100, DELTA)
+    plan = plan_values(
+        frozen.problem,
+        frozen.mixture,
+        frozen.earlier,
+        fresh.counts,
+        frozen.baseline,
+        RolloutPlan.unlimited(0.8, 100),
+        DELTA,
+    )
     slope = np.array([[1e9, 10.0], [10.0, 1e9]])
     plan = dataclasses.replace(plan, share=np.full((2, 2), 0.5), slope=slope)
     reader = CoresetReader(frozen.problem, frozen.mixture, fresh, plan)
@@ -526,7 +568,7 @@ def test_stakes_that_are_too_high_cost_width_only() -> None:
         frozen.model,
         frozen.mixture,
         frozen.baseline,
-        100,
+        RolloutPlan.unlimited(0.8, 100),
         seed=2,
         observers=[reader],
     )

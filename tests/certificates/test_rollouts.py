@@ -13,6 +13,7 @@ from saddleback.exact.values import state_values
 from saddleback.problem.policies import MixturePolicy, TabularPolicy
 from saddleback.sampling.collect import collect
 from saddleback.sampling.counted_buffer import cut
+from saddleback.sampling.trajectories import RolloutPlan, longest
 from saddleback.simulators.generative_model import Stream
 
 
@@ -53,7 +54,7 @@ def test_unbiased_and_within_range(name: str, kind: str) -> None:
         baseline = (
             wild(instance) if kind == "wild" else constant(instance, 0.0 if kind == "zero" else problem.horizon / 2)
         )
-    found = roll_out(problem, instance.simulator, policy, baseline, 4000, seed=33)
+    found = roll_out(problem, instance.simulator, policy, baseline, RolloutPlan.unlimited(problem.gamma, 4000), seed=33)
     z = found.values
     assert np.all(z >= found.low - 1e-9) and np.all(z <= found.high + 1e-9)
     truth = problem.unit_values_of(mixture_values(instance.table, policy))
@@ -68,7 +69,7 @@ def test_the_range_is_attained() -> None:
     baseline = Baseline([], np.array([2.0]), np.array([6.0]))
     from saddleback.certificates.values.rollouts import ALPHA, range_of
 
-    low, high = range_of(gamma, baseline)
+    low, high = range_of(gamma, baseline, longest(gamma))
     rng = np.random.default_rng(34)
     best, worst = -np.inf, np.inf
     for _ in range(3000):
@@ -94,7 +95,9 @@ def test_a_fitted_baseline_lowers_the_variance() -> None:
     drawn = collect(instance.simulator, problem, design, 2000, seed=35, stream=Stream.EVALUATION)
     fitted = fit_baseline(problem, cut(drawn, problem, design, 1), policy)
     spread = [
-        roll_out(problem, instance.simulator, policy, b, 3000, seed=36).values.std(axis=0)
+        roll_out(
+            problem, instance.simulator, policy, b, RolloutPlan.unlimited(problem.gamma, 3000), seed=36
+        ).values.std(axis=0)
         for b in (fitted, constant(instance, 0.0))
     ]
     assert np.all(spread[0] < 0.7 * spread[1])
@@ -106,7 +109,7 @@ def test_same_seed_same_rollouts_and_cost() -> None:
     baseline = constant(instance, 1.0)
     before = instance.simulator.num_queries
     runs = [
-        roll_out(problem, instance.simulator, policy, baseline, n, seed=s)
+        roll_out(problem, instance.simulator, policy, baseline, RolloutPlan.unlimited(problem.gamma, n), seed=s)
         for n, s in ((5000, 1), (5000, 1), (5000, 2), (9000, 1))
     ]
     np.testing.assert_array_equal(runs[0].gains, runs[1].gains)
@@ -120,7 +123,9 @@ def test_by_start_state() -> None:
     instance = zoo.make("random-linear", states=3, dim=2, actions=2)
     problem = instance.problem
     policy = mixture(instance)
-    found = roll_out(problem, instance.simulator, policy, constant(instance, 5.0), 6000, seed=4)
+    found = roll_out(
+        problem, instance.simulator, policy, constant(instance, 5.0), RolloutPlan.unlimited(problem.gamma, 6000), seed=4
+    )
     for s in range(3):
         alone = found.from_start(s)
         truth = sum(

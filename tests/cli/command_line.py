@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from saddleback import cli
+from saddleback.files.json_file import sealed
 from saddleback.simulators.table import Table
 
 Call = Callable[..., tuple[int, str, str]]
@@ -52,4 +53,9 @@ def rewrite(run: Path, name: str, data: Any) -> None:
     (run / name).write_bytes(content)
     manifest = read(run / "run.json")
     manifest["files"][name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    (run / "run.json").write_text(json.dumps(manifest))
+    reseal(run / "run.json", manifest)
+
+
+def reseal(path: Path, fields: Any) -> None:
+    """Write a sealed record with other fields, and the seal that fits them."""
+    path.write_text(json.dumps(sealed(fields)))

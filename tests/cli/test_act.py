@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cli.command_line import Call, read, rewrite
+from cli.command_line import Call, read, reseal, rewrite
 from saddleback import zoo
 from saddleback.features import FeatureFunction
 from saddleback.files.npz import write_arrays
@@ -146,7 +146,7 @@ def test_more_actions_than_could_be_listed(run: Call, tmp_path: Path) -> None:
     folder = bare_run(tmp_path, "hard-instance", mixture, problem)
     manifest = read(folder / "run.json")
     manifest["target"]["settings"] = ["dim=40"]
-    (folder / "run.json").write_text(json.dumps(manifest))
+    reseal(folder / "run.json", manifest)
     (row,) = answer(run, folder, "--state", 0)["actions"]
     assert row["probabilities"] is None
     assert row["action"] == int(problem.features.argmax(np.array([0]), np.ones(40))[0])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cli.command_line import Call, read, rewrite, words
+from cli.command_line import Call, read, reseal, rewrite, words
 from helpers import random_table
 from saddleback import save_table, zoo
 from saddleback.exact import mixture_values, solve_exactly
@@ -52,7 +52,7 @@ def test_a_table_is_found_in_the_run_itself(run: Call, from_table: Path) -> None
     """The file that was solved is not needed any more: the copy is."""
     manifest = read(from_table / "run.json")
     manifest["target"]["name"] = "nowhere/problem.npz"
-    (from_table / "run.json").write_text(json.dumps(manifest))
+    reseal(from_table / "run.json", manifest)
     certificate = read(from_table / "certificate.json")
     certificate["problem"]["name"] = "problem"
     rewrite(from_table, "certificate.json", certificate)
@@ -211,7 +211,7 @@ def spoil(run: Path, how: str) -> None:
             "other problem": {"target": {"name": "queue", "settings": ["limit=1.4"]}},
             "no such problem": {"target": {"name": "quay", "settings": []}},
         }[how]
-        (run / "run.json").write_text(json.dumps({**manifest, **change}))
+        reseal(run / "run.json", {**manifest, **change})
 
 
 @pytest.mark.parametrize(

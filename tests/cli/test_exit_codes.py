@@ -83,3 +83,22 @@ def test_a_reader_who_has_gone_is_no_failed_proof(arguments: list[str]) -> None:
     said = child.stderr.read()
     child.stderr.close()
     assert (child.wait(timeout=120), said) == (ExitCode.FAULT, b"")
+
+
+def test_a_mistake_of_ours_loses_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What was drawn before it is kept, and taken up with the same result."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    solve = ["solve", "queue", "--samples", 20_000, "--out"]
+    assert quietly(*solve, tmp_path / "unbroken") == ExitCode.ANSWERED
+
+    def broken(*given: object, **named: object) -> None:
+        raise KeyError("no such thing")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("saddleback.cli.solve.put_away", broken)
+        assert quietly(*solve, tmp_path / "run") == ExitCode.INTERNAL_ERROR
+    (report,) = tmp_path.glob("saddleback-*.txt")
+    assert "no such thing" in report.read_text() and (tmp_path / "run.work").is_dir()
+    assert quietly("resume", tmp_path / "run") == ExitCode.ANSWERED
+    for name in ("solution.json", "certificate.json", "policy.npz"):
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "unbroken" / name).read_bytes()

@@ -10,10 +10,9 @@ import time
 import numpy as np
 import pytest
 
-from cli.command_line import arrays
-from helpers import random_table
+from cli.command_line import arrays, reseal, words
+from helpers import begun_and_killed, random_table
 from saddleback.cli import solve as solve_verb
-from saddleback.runs.work_folder import begin_work
 
 QUICK = ["--samples", "40000"]
 
@@ -104,7 +103,7 @@ def test_infeasible_adds_max_slack(run, tmp_path):
             ["solve", "garnet", "--epsilon", "1", "--max-samples", "900"],
             "--max-samples` must give each of the 200 pairs",
         ),
-        (["plan", "garnet", "--epsilon", "1", "--samples", "900"], "of a pilot of 900"),
+        (["plan", "garnet", "--epsilon", "1", "--samples", "900"], "of a pilot of 812"),
         (["solve", "garnet", "--max-samples", "1000"], "--max-samples` must go with --epsilon"),
         (["solve", "garnet", "--delta", "0"], "delta"),
         (["solve", "garnet", "--iterations", "0"], "iterations"),
@@ -167,10 +166,10 @@ def test_interrupt_exits_130(run, monkeypatch):
     assert run("solve", "garnet")[0] == 130
 
 
-def test_broken_policy_path_is_an_io_fault(run, tmp_path):
+def test_a_policy_is_not_written_in_place_of_a_folder(run, tmp_path):
     (tmp_path / "taken.npz").mkdir()
-    code, _, err = run("solve", "garnet", *QUICK, "--policy", tmp_path / "taken.npz")
-    assert code == 5
+    code, out, err = run("solve", "garnet", *QUICK, "--policy", tmp_path / "taken.npz")
+    assert (code, out) == (2, "")
     assert "taken.npz" in err
 
 
@@ -194,12 +193,15 @@ def test_a_run_is_not_overwritten(run, tmp_path):
     assert code == 2 and "which is a file" in err
 
 
-def test_an_unwritable_place_is_an_io_fault(run, tmp_path):
-    """A name longer than any file system takes: known only when the folder is made."""
-    code, out, err = run("solve", "queue", *QUICK, "--out", tmp_path / ("x" * 240))
-    assert code == 5
-    assert "could not be written" in err
-    assert "queue: solved" in out  # the answer is not lost
+def test_a_name_that_is_too_long_is_refused_before_the_first_sample(run, tmp_path):
+    """Too long with what is added to it: for the work folder, for the page of a report, and while that is written."""
+    for length in (242, 251, 300):
+        code, out, err = run("solve", "queue", *QUICK, "--out", tmp_path / ("x" * length))
+        assert (code, out) == (2, "") and "must be at most 241 bytes long" in words(err)
+        assert run("sample", "queue", "--out", tmp_path / ("x" * length))[0] == 2
+    assert list(tmp_path.iterdir()) == []
+    assert run("solve", "queue", *QUICK, "--out", tmp_path / ("x" * 241))[0] == 0
+    assert run("report", tmp_path / ("x" * 241))[0] == 0
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
@@ -230,11 +232,11 @@ def test_a_strangers_request_is_refused_before_anything_is_drawn(run, tmp_path, 
     parts = {"feasibility": "relaxed", "mode": "default", "delta": 0.05, "seed": 0, "buffers": 2, "iterations": 1000}
     parts |= dict.fromkeys(("dual", "solver", "evaluator", "design", "allocation", "error", "batch_size"))
     options = {"budget": {"samples": 20_000, "certificate": 20_000}, "parts": {**parts, "resolution": -1}}
-    begin_work(place, "solve", "queue", [], options)
+    begun_and_killed(place, "solve", "queue", [], options)
     good = (folder / "request.json").read_text()
     request = json.loads(good)
     ODD_REQUESTS[change](request)
-    (folder / "request.json").write_text(json.dumps(request))
+    reseal(folder / "request.json", request)
     code, out, err = run("resume", place)
     assert (code, out) == (2, "") and err.startswith("error: ") and err.count("\n") == 1 and "\x1b" not in err
     assert sorted(p.name for p in tmp_path.rglob("*") if p.is_file()) in (["request.json"], [])

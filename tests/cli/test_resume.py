@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 
 from cli.command_line import quietly, words
-from saddleback.runs import work_folder
+from helpers import begun_and_killed
+from saddleback.files.disk import Disk
+from saddleback.runs.work_folder import Work
 from saddleback.sampling.fingerprint import CHECK_CALLS
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.simulators.generative_model import GenerativeModel
@@ -167,29 +169,23 @@ def solve_and_cut(place: Path, monkeypatch: pytest.MonkeyPatch, step: int, *more
     left = [step]
 
     def counting(function: Any) -> Any:
-        def call(*arguments: Any, **options: Any) -> Any:
-            if left[0] == 0:
+        def call(*arguments: Any) -> Any:
+            if left[0] <= 0:
                 raise Cut
             left[0] -= 1
-            return function(*arguments, **options)
+            return function(*arguments)
 
         return call
 
     with monkeypatch.context() as patch:
-        whole = work_folder.finish_work
+        whole = Work.finish
 
-        def finish(at: Path) -> None:
-            with monkeypatch.context() as inner:
-                for owner, name in (
-                    (os, "rename"),
-                    (os, "rmdir"),
-                    (os, "unlink"),
-                    (work_folder, "sync_folder"),
-                ):
-                    inner.setattr(owner, name, counting(getattr(owner, name)))
-                whole(at)
+        def finish(work: Work) -> None:
+            for name in ("rename", "remove", "remove_folder", "sync_folder"):
+                patch.setattr(Disk, name, counting(getattr(Disk, name)))
+            whole(work)
 
-        patch.setattr("saddleback.solving.kept_run.finish_work", finish)
+        patch.setattr(Work, "finish", finish)
         try:
             quietly("solve", "queue", "--samples", 40_000, "--out", place, *more)
         except Cut:
@@ -220,7 +216,7 @@ def test_a_run_that_was_to_replace_another_is_not_taken_for_it(run: Any, tmp_pat
     request = {"samples": 30_000, "certificate": 30_000}
     stored = json.loads((place / "run.json").read_text())
     parts = {name: value for name, value in stored["request"].items() if name not in request}
-    work_folder.begin_work(place, "solve", "queue", [], {"budget": request, "parts": parts})  # and is killed here
+    begun_and_killed(place, "solve", "queue", [], {"budget": request, "parts": parts})  # and is killed here
     calls.clear()
     assert run("resume", place)[0] == 0 and sum(calls) >= 50_000
     assert json.loads((place / "run.json").read_text())["request"] == {**request, **parts}
@@ -234,7 +230,7 @@ def test_a_run_from_samples_goes_on_with_those_samples_only(run: Any, tmp_path: 
     assert run(*ask, "--out", tmp_path / "whole")[0] == 0
     stored = json.loads((tmp_path / "whole" / "run.json").read_text())["request"]
     budget = {name: stored.pop(name) for name in ("from", "certificate", "from_sha256")}
-    work_folder.begin_work(place, "solve", "queue", [], {"budget": budget, "parts": stored})  # and is killed here
+    begun_and_killed(place, "solve", "queue", [], {"budget": budget, "parts": stored})  # and is killed here
     assert run("sample", "queue", "--out", samples, "--rounds", 2)[0] == 0
     code, _, err = run("resume", place)
     assert code == 2 and "SHA-256" in err and budget["from_sha256"][:12] in err and not place.exists()

@@ -119,6 +119,7 @@ def test_a_run_folder_holds_the_run(run, tmp_path, table_file):
     assert stored == {k: v for k, v in answer.items() if k not in ("certificate", "check_calls", "reproducible")}
     proof = read(tmp_path / "run" / "certificate.json")
     assert proof.pop("problem")["name"] == "problem"
+    assert set(proof.pop("about")) == {"problem", "policy", "rollouts", "bound"}
     assert proof == answer["certificate"]
     manifest = read(tmp_path / "run" / "run.json")
     assert manifest["target"] == {"name": str(table_file), "settings": []}
@@ -129,13 +130,13 @@ def test_a_run_folder_holds_the_run(run, tmp_path, table_file):
 
 @pytest.mark.check
 def test_a_disk_that_fails_ends_the_run_and_damages_nothing(tmp_path):
-    """Files may not grow beyond a kilobyte, so samples cannot be kept: exit code 5, one message, no half-written run.
+    """Files may not grow beyond four kilobytes, so samples cannot be kept: exit code 5, one message, no half-written run.
 
     Once there is room again the run is taken up and ends well.
     """
     code = (
         "import resource, sys; from saddleback.cli import main\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
         f"main(['solve', 'queue', '--samples', '20000', '--json', '--out', {str(tmp_path / 'run')!r}])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

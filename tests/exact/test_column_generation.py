@@ -309,9 +309,8 @@ def test_a_tolerance_is_a_positive_number(tolerance: float) -> None:
 
 
 def test_a_discount_beyond_double_precision_is_refused() -> None:
-    table = dataclasses.replace(machine(1.0), gamma=1 - 1e-10)
-    with pytest.raises(NumericalError, match="too close to 1"):
-        solve_by_columns(table)
+    with pytest.raises(InputError, match="must leave a horizon"):
+        dataclasses.replace(machine(1.0), gamma=1 - 1e-10).problem()
 
 
 def test_a_verdict_that_cannot_be_reached_is_not_guessed() -> None:

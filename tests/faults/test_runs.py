@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from helpers import random_table
+from helpers import begun_and_killed, random_table
 from saddleback import GenerativeModel, InputError, Table, save_table
 from saddleback.errors import StorageError
 from saddleback.files.disk import Disk
-from saddleback.runs.work_folder import begin_work
 from saddleback.sampling import fingerprint
 from saddleback.sampling.executors.durable import Durable
 from saddleback.sampling.fingerprint import fingerprint_of
@@ -145,7 +144,7 @@ def test_a_run_is_not_continued_with_another_seed(tmp_path: Path) -> None:
     path = tmp_path / "problem.npz"
 
     save_table(table, path)
-    begin_work(tmp_path / "run", "sample", str(path), [], {"rounds": 2, "seed": 0})
+    begun_and_killed(tmp_path / "run", "sample", str(path), [], {"rounds": 2, "seed": 0})
     ended = command("sample", path, "--out", tmp_path / "run", "--rounds", "2", "--seed", "1")
     assert ended.returncode == 2 and "seed" in ended.stderr and "resume" in ended.stderr
     with kept(tmp_path / "two", table) as executor:

@@ -239,3 +239,15 @@ def test_a_disk_that_fails_is_not_the_files_fault(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(zipfile, "ZipFile", broken)
     with pytest.raises(StorageError, match="could not be read"):
         read_arrays(path, SPECS)
+
+
+def test_a_small_file_of_large_arrays_is_refused_before_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten megabytes of zeros in ten kilobytes, where there is room for five."""
+    np.savez_compressed(tmp_path / "x.npz", x=np.zeros(1_250_000))
+    monkeypatch.setenv("SADDLEBACK_MEMORY", "5MB")
+    with pytest.raises(InputError, match="`memory` must hold the arrays"):
+        read_arrays(tmp_path / "x.npz", {"x": ArraySpec("real", (1,))})
+    monkeypatch.setenv("SADDLEBACK_MEMORY", "50MB")
+    assert len(read_arrays(tmp_path / "x.npz", {"x": ArraySpec("real", (1,))})["x"]) == 1_250_000

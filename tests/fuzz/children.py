@@ -23,7 +23,7 @@ from fuzz.mutants import Recipe
 
 CPU_SECONDS, CLOCK_SECONDS, MEMORY = 10, 20, 2 * 10**9
 BATCH = 500
-ALLOWED = ("accepted", "InputError", "StorageError")
+ALLOWED = ("accepted", "InputError", "StorageError", "SimulatorError")
 
 Check = Callable[[Recipe, Path], str]
 

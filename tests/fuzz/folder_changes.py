@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from saddleback.files.json_file import sealed
+
 Random = np.random.Generator
 
 LINK, FOLDER, PIPE = "link", "folder", "pipe"
@@ -64,6 +66,14 @@ def place(files: Files, rng: Random) -> Files:
     return out
 
 
+def signed_request(files: Files) -> Files:
+    """The request with a seal that fits it again, if it can still be read."""
+    try:
+        return {**files, "request.json": json.dumps(sealed(json.loads(files["request.json"]))).encode()}  # type: ignore[arg-type]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return files
+
+
 def signed_run(files: Files) -> Files:
     """The run with sizes and hashes that fit its files again, if its manifest can still be read."""
     try:
@@ -72,6 +82,6 @@ def signed_run(files: Files) -> Files:
             content = files.get(name)
             if isinstance(content, bytes):
                 entry["bytes"], entry["sha256"] = len(content), hashlib.sha256(content).hexdigest()
-        return {**files, "run.json": json.dumps(manifest).encode()}
+        return {**files, "run.json": json.dumps(sealed(manifest)).encode()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return files

@@ -11,32 +11,35 @@ import dataclasses
 import io
 import tempfile
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fuzz import archive_changes, array_changes, byte_changes, folder_changes, json_changes, store_changes
+from fuzz import archive_changes, array_changes, byte_changes, folder_changes, json_changes, store_changes, text_changes
 from fuzz.archives import pack
 from fuzz.folder_changes import Files
-from helpers import random_table
+from helpers import begun_and_killed, random_table
 from saddleback import save_table, zoo
 from saddleback.files.json_file import sha256_of
 from saddleback.runs.run_folder import Origin, save_run
-from saddleback.runs.work_folder import begin_work, work_folder
-from sampling.store.store_runs import LAYOUTS, filled, some_blocks
+from saddleback.runs.work_folder import work_folder
+from sampling.store.store_runs import LAYOUTS, filled, some_blocks, unsealed
 from spelled_out import solve
 
 SEED = 20_261_116
-KINDS = ("table", "policy", "run", "store", "proof", "request")
+KINDS = ("table", "policy", "run", "store", "proof", "request", "toml", "drn")
 NPZ = "t.npz"
 """The one file of a table or a policy."""
+TEXTS = {"toml": "problem.toml", "drn": "model.drn"}
+"""The file of a problem, beside which its code lies, and that of a model."""
 
 STORE_LAYOUTS = ("samples with signals", "counts with signals", "points")
 STORE_BLOCKS = some_blocks(2, 3, 12)
 MODES = ("read", "write", "mend")
 _BASES = {"table": 4, "policy": 2, "run": 2, "store": len(STORE_LAYOUTS) * len(MODES), "proof": 3, "request": 3}
+_BASES |= {"toml": len(text_changes.PROBLEMS), "drn": 1}
 
 Step = tuple[str, int]
 Random = np.random.Generator
@@ -79,12 +82,16 @@ def mutant(recipe: Recipe) -> Files:
     """What the recipe makes."""
     if recipe.kind in ("table", "policy"):
         return {NPZ: changed_npz((tables() if recipe.kind == "table" else policies())[recipe.base], recipe.steps)}
+    if recipe.kind in TEXTS:
+        text = text_changes.PROBLEMS[recipe.base] if recipe.kind == "toml" else text_changes.DRN
+        files: Files = {TEXTS[recipe.kind]: text_changes.changed(text, recipe.steps)}
+        return {**files, "shop.py": text_changes.CODE.encode()} if recipe.kind == "toml" else files
     if recipe.kind == "run":
         return _changed_run(runs()[recipe.base], recipe.steps)
     if recipe.kind == "proof":
         return _changed_run(proofs()[recipe.base], recipe.steps)
     if recipe.kind == "request":
-        return _changed_run(requests()[recipe.base], recipe.steps)
+        return folder_changes.signed_request(_changed_run(requests()[recipe.base], recipe.steps))
     files = stores()[recipe.base // len(MODES)]
     for name, seed in recipe.steps:
         change = folder_changes.place if name == "place" else store_changes.BY_NAME[name.removeprefix("store:")]
@@ -294,7 +301,7 @@ def requests() -> list[Files]:
     out = []
     with tempfile.TemporaryDirectory() as name:
         for i, (verb, asked) in enumerate(options):
-            begin_work(Path(name) / str(i), verb, "garnet", ["states=4", "successors=2"], asked)
+            begun_and_killed(Path(name) / str(i), verb, "garnet", ["states=4", "successors=2"], asked)
             out.append(folder_changes.read(work_folder(Path(name) / str(i))))
     return out
 
@@ -306,9 +313,9 @@ def _store_steps(rng: Random) -> list[str]:
 
 @cache
 def stores() -> list[Files]:
-    """Three shards of two blocks in each layout."""
+    """Three shards of two blocks in each layout, with no seal: it would know every change of the manifest."""
     with tempfile.TemporaryDirectory() as name:
-        folders = [filled(Path(name) / str(i), STORE_BLOCKS, LAYOUTS[x]) for i, x in enumerate(STORE_LAYOUTS)]
+        folders = [unsealed(filled(Path(name) / str(i), STORE_BLOCKS, LAYOUTS[x])) for i, x in enumerate(STORE_LAYOUTS)]
         return [folder_changes.read(folder) for folder in folders]
 
 
@@ -324,4 +331,6 @@ _STEPS = {
     "store": _store_steps,
     "proof": _proof_steps,
     "request": _request_steps,
+    "toml": partial(text_changes.steps, "toml"),
+    "drn": partial(text_changes.steps, "drn"),
 }

@@ -11,6 +11,7 @@ import hashlib
 import itertools
 import math
 import shutil
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,20 +19,24 @@ from typing import Any
 import numpy as np
 
 from fuzz.folder_changes import write
-from fuzz.mutants import MODES, NPZ, STORE_BLOCKS, STORE_LAYOUTS, Recipe, mutant
+from fuzz.mutants import MODES, NPZ, STORE_BLOCKS, STORE_LAYOUTS, TEXTS, Recipe, mutant
 from fuzz.plain_readers import agree, arrays_in, distributions, good_lines, identical, json_in, numbers
-from saddleback.errors import InputError, SaddlebackError, StorageError
+from saddleback.errors import InputError, SaddlebackError, SimulatorError, StorageError
 from saddleback.files.json_file import to_plain
+from saddleback.instances.problem_file import load_problem
 from saddleback.instances.table_file import load_table, save_table
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.policies import MixturePolicy, TabularPolicy
 from saddleback.problem.policy_file import load_mixture, save_policy
 from saddleback.problem.spaces import FiniteStates
-from saddleback.runs.recheck import recheck
+from saddleback.runs.recheck.whole_run import recheck_run
 from saddleback.runs.run_folder import load_run
-from saddleback.runs.targets import load_run_target, load_target
+from saddleback.runs.settings import Settings
+from saddleback.runs.targets import load_run_target, load_target, with_features_of
 from saddleback.runs.work_folder import load_work, work_folder
+from saddleback.sampling.memory import check_size
 from saddleback.sampling.store.sample_store import SampleStore, verify_store
+from saddleback.simulators.drn import read_drn, write_drn
 from saddleback.simulators.table import Table
 from sampling.store.store_runs import LAYOUTS, QuickDisk, draw
 
@@ -45,7 +50,8 @@ def check(recipe: Recipe, folder: Path) -> str:
     try:
         (folder / "outside").write_bytes(OUTSIDE)
         write(folder / "files", mutant(recipe))
-        verdict = refused(lambda: _CHECKS[recipe.kind](recipe, folder / "files"))
+        own_code = (SimulatorError,) if recipe.kind == "toml" else ()
+        verdict = refused(lambda: _CHECKS[recipe.kind](recipe, folder / "files"), *own_code)
         agree((folder / "outside").read_bytes() == OUTSIDE, "a file outside was changed")
         agree(verdict == "accepted" or not recipe.harmless, "a good file was refused")
         return verdict
@@ -53,12 +59,12 @@ def check(recipe: Recipe, folder: Path) -> str:
         shutil.rmtree(folder)
 
 
-def refused(action: Callable[[], None]) -> str:
+def refused(action: Callable[[], None], *more: type[SaddlebackError]) -> str:
     """ "accepted", or the name of the error if it is a documented one."""
     try:
         action()
     except SaddlebackError as error:
-        agree(type(error) in (InputError, StorageError), f"a {type(error).__name__}")
+        agree(type(error) in (InputError, StorageError, *more), f"a {type(error).__name__}")
         if isinstance(error, InputError):
             agree(all(isinstance(x, str) and x for x in (error.name, error.rule, error.remedy)), "parts are missing")
         message = str(error)
@@ -184,6 +190,46 @@ def any_problem(S: int, A: int) -> CMDP:
     )
 
 
+# ---- files of text ---------------------------------------------------------------------------------------------------
+
+
+def _problem_file(recipe: Recipe, folder: Path) -> None:
+    """What ``solve`` does with a problem file, up to its first samples."""
+    instance = load_problem(folder / TEXTS["toml"])
+    text = tomllib.loads((folder / TEXTS["toml"]).read_bytes().decode().replace("\r\n", "\n"))
+    problem = instance.problem
+    agree("gamma" not in text or problem.gamma == text["gamma"], "gamma")
+    agree(isinstance(text.get("states", {}), dict) or problem.num_states == text["states"], "states")
+    names = [problem.name, *(c.name for c in problem.constraints), *(problem.actions or ())]
+    agree(all(name.isprintable() and 1 <= len(name) <= 200 for name in names), "names")
+    agree(all(np.isfinite(x).all() for x in (problem.base, problem.scale, problem.thresholds)), "units that overflow")
+    check_size(problem)
+    states, actions = problem.some_pairs(8, np.random.default_rng(0))
+    drawn = instance.simulator.sample(states, actions, np.random.default_rng(1)).next_states
+    agree(not problem.states.outside(drawn).any(), "next states")
+    z = problem.utilities(states, actions)
+    agree(bool(np.all(np.isnan(z) | ((z >= 0) & (z <= 1)))), "utilities")
+    if problem.features is not None:
+        agree(problem.features.at(states, actions).shape == (8, problem.features.dim), "features")
+
+
+def _model(recipe: Recipe, folder: Path) -> None:
+    """A DRN file: read, and against the numbers of states and choices that a plain reader counts."""
+    path = folder / TEXTS["drn"]
+    limits = [Constraint("wear", None, "<=", 1.0, (-1e9, 1e9))]
+    table = read_drn(path, limits, gamma=0.9, reward="gain", reward_range=(-1e9, 1e9))
+    lines = [line.strip() for line in path.read_text(encoding="utf-8").split("\n")]
+    after = lines[lines.index("@model") :]
+    agree(table.num_states == sum(line.startswith("state ") for line in after), "states")
+    distributions(table.rho, "rho")
+    agree(bool(np.all(table.P.data >= 0)) and bool(np.abs(table.P.sum(axis=1) - 1).max() < 1e-8), "P")
+    agree(table.state_names is None or all(len(name) <= 200 for name in table.state_names), "names")
+    write_drn(table, folder / "again.drn")
+    again = read_drn(folder / "again.drn", limits, gamma=0.9, reward_range=(-1e9, 1e9))
+    identical(table.reward, again.reward, "rewards after a round trip")
+    identical(table.P.toarray(), again.P.toarray(), "P after a round trip")
+
+
 # ---- run folders -------------------------------------------------------------------------------------------------------
 
 
@@ -196,7 +242,7 @@ def _run(recipe: Recipe, folder: Path) -> None:
         agree(
             name in FILES and entry == {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}, f"{name}"
         )
-    agree("solution.json" in listed and manifest["format"] == "saddleback-run/1", "the manifest")
+    agree("solution.json" in listed and manifest["format"] in ("saddleback-run/1", "saddleback-run/2"), "the manifest")
     agree([run.target, run.settings] == [manifest["target"][k] for k in ("name", "settings")], "the target")
     agree(
         (run.request, run.seed, run.versions) == tuple(manifest[k] for k in ("request", "seed", "versions")),
@@ -218,14 +264,14 @@ def _run(recipe: Recipe, folder: Path) -> None:
     if run.rollouts is not None:
         x = arrays_in(folder / "rollouts.npz")
         for name, got in run.rollouts._asdict().items():
-            identical(got, numbers(x[name]), name)
+            identical(numbers(np.asarray(got)), numbers(x[name]), name)
         agree(run.rollouts.values.shape[1] == 1 + len(run.certificate.problem.constraints), "columns")  # type: ignore[index]
     if run.table is not None or run.target.endswith(".npz"):
         instance = load_run_target(run)
         table_is_right(instance.table, arrays_in(folder / "problem.npz"))
 
 
-FILES = ("solution.json", "certificate.json", "policy.npz", "rollouts.npz", "problem.npz")
+FILES = ("solution.json", "certificate.json", "policy.npz", "rollouts.npz", "bound.npz", "problem.npz")
 FILES += ("trace.jsonl", "frontier.json", "dual.json", "design.json")
 
 
@@ -263,7 +309,7 @@ def _proof(recipe: Recipe, folder: Path) -> None:
     if told is None:
         return
     agree(instance.problem.num_states == told.problem.states, "another problem")
-    checks = recheck(told, run.rollouts)
+    checks = recheck_run(with_features_of(instance.problem, run), instance)
     for one in checks:
         text = f"{one.name}: {one.detail}"
         agree(text.isprintable() and len(text) <= MOST_MESSAGE, f"no plain sentence: {text[:300]!r}")
@@ -283,8 +329,11 @@ def _request(recipe: Recipe, folder: Path) -> None:
     folder.rename(work_folder(place))
     request = load_work(place)
     text = json_in((work_folder(place) / "request.json").read_bytes())
-    agree(to_plain(request) == text and request.format == "saddleback-work/1", "the request")
+    text.pop("seal", None)
+    agree(to_plain(request) == text and request.format in ("saddleback-work/1", "saddleback-work/2"), "the request")
     options = request.options
+    if request.verb == "solve":
+        Settings.of_record(options)
     parts = options if request.verb == "sample" else options["parts"]
     agree(request.verb in ("solve", "sample") and type(parts["seed"]) is int and parts["seed"] >= 0, "the seed")
     sizes = [options["rounds"]] if request.verb == "sample" else [x for x in options["budget"].values() if x]
@@ -348,4 +397,6 @@ _CHECKS = {
     "store": _store,
     "proof": _proof,
     "request": _request,
+    "toml": _problem_file,
+    "drn": _model,
 }

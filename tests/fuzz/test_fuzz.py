@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from fuzz import children
-from fuzz.mutants import KINDS, NPZ, SEED, Recipe, mutant, recipe, warm
+from fuzz.mutants import KINDS, NPZ, SEED, TEXTS, Recipe, mutant, recipe, warm
 from fuzz.oracles import check
 from saddleback.files import npz
 from saddleback.instances import table_file
@@ -27,7 +27,16 @@ from saddleback.sampling.store import manifest, recovery
 pytestmark = pytest.mark.check
 
 CORPUS = Path(__file__).parent / "corpus"
-SHARES = {"table": 4_500, "policy": 6_500, "run": 3_500, "store": 3_500, "proof": 1_000, "request": 1_000}
+SHARES = {
+    "table": 4_000,
+    "policy": 5_500,
+    "run": 3_000,
+    "store": 3_000,
+    "proof": 1_000,
+    "request": 1_000,
+    "toml": 1_500,
+    "drn": 1_000,
+}
 """Mutants of each kind in the ordinary suite, 20,000 in all."""
 
 
@@ -52,7 +61,8 @@ def test_no_mutant_does_harm(kind: str, tmp_path: Path) -> None:
     outcomes = fuzz(tmp_path, kind, SHARES[kind])
     assert wrong(outcomes) == []
     counts = Counter(x.verdict for x in outcomes)
-    assert counts["accepted"] > 0.05 * SHARES[kind] and counts["InputError"] > 0.3 * SHARES[kind]
+    least = 0.03 if kind in TEXTS else 0.05  # most changes of a text make it another language
+    assert counts["accepted"] > least * SHARES[kind] and counts["InputError"] > 0.3 * SHARES[kind]
 
 
 @pytest.mark.study

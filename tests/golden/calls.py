@@ -31,7 +31,7 @@ from saddleback.sampling.fingerprint import fingerprint_of
 from saddleback.sampling.store.layout import Layout
 from saddleback.sampling.store.pooling import pool
 from saddleback.sampling.store.sample_store import SampleStore
-from saddleback.simulators.generative_model import Draw, GenerativeModel
+from saddleback.simulators.generative_model import Draw, GenerativeModel, Stream
 from saddleback.simulators.table import Table
 from saddleback.solving.frontier import frontier
 from saddleback.solving.prepared import parts_of
@@ -149,7 +149,8 @@ class WatchedModel(GenerativeModel):
         """One next state per pair."""
         drawn = super().sample(states, actions, rng, key)
         assert key is not None
-        self._notebook.note(Key(*key), len(states), [states, actions], drawn)
+        if key[1] != Stream.EXAMINATION:  # which is no sample
+            self._notebook.note(Key(*key), len(states), [states, actions], drawn)
         return drawn
 
 

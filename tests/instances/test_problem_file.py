@@ -431,7 +431,8 @@ def test_many_mutants_are_refused_or_understood(tmp_path: Path) -> None:
 
 def test_a_stored_run_needs_its_file_named_again(queue: Path, tmp_path: Path) -> None:
     """A run folder can come from a stranger: what it says must not make code run."""
-    instance, origin = load_target(str(queue)), origin_of(str(queue), [])
+    instance = load_target(str(queue))
+    origin = origin_of(str(queue), [], instance)
     solution = solve(instance.problem, instance.simulator, samples=4_000, certificate=4_000, seed=0)
     save_run(tmp_path / "run", solution, origin, {}, 0)
     stored = load_run(tmp_path / "run")

@@ -24,7 +24,9 @@ from saddleback.problem.cmdp import CMDP, Constraint
 from saddleback.problem.names import ListedStates
 from saddleback.problem.policies import GreedyPolicy, SoftmaxPolicy, TabularPolicy
 from saddleback.problem.spaces import BoxStates, FiniteStates
+from saddleback.runs.run_folder import Origin
 from saddleback.runs.settings import Method
+from saddleback.runs.work_folder import owned
 from saddleback.sampling.blocks import InOrder
 from saddleback.simulators.checks import run_checks
 from saddleback.simulators.function import as_simulator
@@ -250,7 +252,8 @@ def test_a_store_need_not_hold_pairs_that_are_not_allowed(tmp_path: Path, buffer
     table = tempting()[1]
     problem, model = table.problem(), table.simulator()
     options = {"rounds": 1, "seed": 0}
-    found, _ = draw_rounds(problem, model, tmp_path / "s", "t", (), options, Drawing(), lambda *_: None)
+    with owned(tmp_path / "s") as work:
+        found, _ = draw_rounds(problem, model, work, "t", Origin("t", ()), options, Drawing(), lambda *_: None)
     assert (found["pairs"], found["samples"]) == (MASK.sum(), 4 * 4096 * MASK.sum())
     with open_samples(tmp_path / "s") as store:
         held = np.array([store.held(t, S * A) for t in DRAWN[:2]]).reshape(2, S, A)

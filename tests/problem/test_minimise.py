@@ -18,8 +18,8 @@ from saddleback.exact import best_policy, policy_values, solve_by_columns, solve
 from saddleback.files.json_file import as_record
 from saddleback.instances.table_file import load_table, save_table
 from saddleback.runs.certificate_file import CertificateRecord, certificate_fields
+from saddleback.runs.evidence_file import RolloutValues
 from saddleback.runs.recheck import recheck
-from saddleback.runs.run_folder import RolloutValues
 from saddleback.runs.text import print_certificate
 from saddleback.simulators.table import Table
 from spelled_out import solve

@@ -94,7 +94,7 @@ OF_PROBLEMS: dict[str, tuple[Callable[[], Any], str]] = {
     "no action": (lambda: problem(actions=0), "`actions` must be a whole number of at least 1"),
     "an action as text": (lambda: problem(actions="run"), "`actions` must be how many"),
     "an action twice": (lambda: problem(actions=["run", "run"]), r"`actions\[1\]` must differ"),
-    "actions that are no names": (lambda: problem(actions=[1, 2]), r"`actions\[0\]` must be a name"),
+    "actions that are no names": (lambda: problem(actions=[1, 2]), r"`actions\[0\]` must be text"),
     "two numbers of actions": (lambda: problem(num_actions=3), "`num_actions` must be the number of actions, 2"),
     "one action and a half": (lambda: problem(actions=1.5), "`actions` must be a whole number"),
     "a mask of another shape": (

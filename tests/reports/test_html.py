@@ -24,6 +24,7 @@ from saddleback import cli, save_table
 from saddleback.cli.report import report
 from saddleback.errors import InputError, SaddlebackError
 from saddleback.features import FeatureFunction
+from saddleback.files.json_file import sealed
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.policies import GreedyPolicy, MixturePolicy
 from saddleback.problem.spaces import BoxStates
@@ -277,7 +278,7 @@ def test_report_writes_the_page(wireless: Reported, tmp_path: Path, capsys: pyte
     assert (tmp_path / "again.html").read_text() == wireless.page
     with pytest.raises(InputError, match="existing folder"):
         report(wireless.run.path, out=tmp_path / "nowhere" / "page.html")
-    with pytest.raises(InputError, match="must be a file"):
+    with pytest.raises(InputError, match="must be a plain file"):
         report(wireless.run.path, out=tmp_path)
     with pytest.raises(InputError, match="solve --out"):
         report(tmp_path / "missing")
@@ -413,7 +414,7 @@ def _forge(case: Reported, folder: Path, name: str, change: Callable[[Any], None
     (run / name).write_bytes(content)
     manifest = json.loads((run / "run.json").read_text())
     manifest["files"][name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    (run / "run.json").write_text(json.dumps(manifest))
+    (run / "run.json").write_text(json.dumps(sealed(manifest)))
     return run
 
 

@@ -82,7 +82,22 @@ def test_what_was_written_then_says_what_it_said_then(name: str, call: Any, home
     if name.startswith("certify "):  # a new proof, which draws other samples since its plan changed (docs/adr/0015)
         found = {"stored": found["said"]["stored"]}
         wanted = {"stored": wanted["said"]["stored"]}
-    assert list(differences(found, wanted)) == []
+    if name.startswith("recheck ") and "said" in found:  # what was checked then is checked now, and more besides
+        then = [check for check, _ in wanted["said"]["checks"]]
+        found["said"]["checks"] = [check for check in found["said"]["checks"] if check[0] in then]
+    if name.startswith("solve "):  # then said where nothing was found, now where something was looked at
+        assert found["said"].pop("reproducible") == "not checked"
+        wanted = {**wanted, "said": {k: x for k, x in wanted["said"].items() if k != "reproducible"}}
+    assert list(differences(_without_checks(found, wanted), wanted)) == []
+
+
+def _without_checks(found: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
+    """With as many calls for checks as then: simulators are examined more closely now."""
+    then, now = ((x.get("said") or {}).get("check_calls") for x in (wanted, found))
+    if then is None or now is None:
+        return found
+    assert now >= then
+    return {**found, "said": {**found["said"], "check_calls": then}}
 
 
 def _final(run: Path) -> dict[str, str]:
@@ -114,7 +129,8 @@ def test_a_run_that_was_killed_then_is_finished_now(name: str, call: Any, home: 
 def test_samples_that_were_interrupted_then_are_all_there_now(call: Any, home: Path) -> None:
     name = "resume interrupted-sample"
     found = ask(call, readings()[name], home)
-    assert list(differences(found, EXPECTED["readings"][name])) == []
+    wanted = EXPECTED["readings"][name]
+    assert list(differences(_without_checks(found, wanted), wanted)) == []
     assert call(["sample", *QUEUE, "--out", "interrupted-sample", "--verify"])[0] == 0
     assert not (home / "interrupted-sample.work").exists()
 

@@ -17,7 +17,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import saddleback
 from saddleback import CMDP, InputError, zoo
-from saddleback.sampling.memory import LIMIT_VARIABLE, predict_run
+from saddleback.files.memory import LIMIT_VARIABLE
+from saddleback.sampling.memory import predict_run
 from saddleback.simulators.generative_model import GenerativeModel
 from sampling.streamed_runs import square
 

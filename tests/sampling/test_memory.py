@@ -13,22 +13,9 @@ import numpy as np
 import pytest
 
 from saddleback import InputError, cli, zoo
+from saddleback.files.memory import _GROUPS, LIMIT_VARIABLE, SHARE, Limit, _group, _machine, limit, parse_bytes, spelled
 from saddleback.runs.verdict import Status
-from saddleback.sampling.memory import (
-    _GROUPS,
-    LIMIT_VARIABLE,
-    SHARE,
-    Limit,
-    Lot,
-    _group,
-    _machine,
-    check,
-    limit,
-    parse_bytes,
-    predict,
-    predict_run,
-    spelled,
-)
+from saddleback.sampling.memory import Lot, check, predict, predict_run
 from sampling.memory_runs import CASES
 from spelled_out import solve
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -90,10 +91,18 @@ def test_a_cost_of_one_s_own_follows_the_stand_in(tmp_path: Path) -> None:
     assert table.constraints[0].tolist() == [[5, 1], [5, 5], [5, 1]]
 
 
-def test_rewards_that_are_not_written_down_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("saddleback.simulators._drn_model._MOST_REWARDS", 7)
-    with pytest.raises(InputError, match=r"line 23.*at most 7 rewards"):
-        read(SMALL, tmp_path)
+def test_rewards_that_are_not_written_down_take_no_room(tmp_path: Path) -> None:
+    """A thousand reward models, of which no line says anything."""
+    names = " ".join(f"m{i}" for i in range(998))
+    rest = "".join(f"state {s}{' init' * (s == 0)}\naction 0\n{s} : 1\n" for s in range(300))
+    (tmp_path / "m.drn").write_text(f"@type: MDP\n@reward_models\ngain wear {names}\n@nr_states\n300\n@model\n{rest}")
+    tracemalloc.start()
+    limits = [Constraint("wear", None, "<=", 1.0, (0, 1))]
+    table = read_drn(tmp_path / "m.drn", limits, gamma=0.9, reward="gain", reward_range=(0, 1))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert not table.reward.any() and not table.constraints.any()
+    assert peak < 2e6, "600 lines x 1,000 rewards x 8 bytes would be 4.8 MB"
 
 
 def test_any_reward_model_may_be_the_reward(tmp_path: Path) -> None:
@@ -237,8 +246,13 @@ def test_sizes_are_bounded_before_they_are_believed(tmp_path: Path, monkeypatch:
     rest = "".join(f"state {s} [0, 0]\n\taction 0 [0, 0]\n\t\t{s} : 1\n" for s in range(1, 60))
     head = "@type: MDP\n@reward_models\ngain wear\n@nr_states\n60\n@model\nstate 0 [0, 0] init\n"
     assert read(head + many + rest, tmp_path).P.shape == (3600, 60)
-    monkeypatch.setattr(drn, "MOST_ENTRIES", 3599)
-    with pytest.raises(InputError, match=r"at most 3,599.*3,600 pairs"):
+    monkeypatch.setattr(drn, "_FREE_BYTES", 0)
+    monkeypatch.setattr(drn, "_GROWTH", 100)
+    with pytest.raises(InputError, match=r"100 times its size.*3,600 pairs"):
+        read(head + many + rest, tmp_path)
+    monkeypatch.undo()
+    monkeypatch.setenv("SADDLEBACK_MEMORY", "300KB")
+    with pytest.raises(InputError, match=r"`memory` must hold a table of 3,600 pairs"):
         read(head + many + rest, tmp_path)
     with pytest.raises(InputError, match=r"at most 100 bytes"):
         read(SMALL, tmp_path, most_bytes=100)
@@ -296,7 +310,6 @@ NAMED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a quote": ({"state_names": ['a"b', "c"]}, ["state_names[0]", "label"]),
     "init": ({"state_names": ["a", "init"]}, ["state_names[1]", "label"]),
     "weight": ({"state_names": ["a", "rho=1"]}, ["state_names[1]", "label"]),
-    "line": ({"state_names": ["a", "b\nc"]}, ["state_names[1]", "label"]),
 }
 
 

@@ -25,7 +25,8 @@ TABLE = random_table(1)
 def run_of(path: Path, table: Table = TABLE, **options: object) -> Run:
     arguments = {"samples": 10_000, "certificate": 10_000, "seed": 0} | options
     solution = solve(table.problem(), table.simulator(), **arguments)  # type: ignore[arg-type]
-    save_run(path / "run", solution, Origin("garnet"), {}, 0)
+    asked = {"epsilon": options["epsilon"]} if "epsilon" in options else {}
+    save_run(path / "run", solution, Origin("garnet"), asked, 0)
     return load_run(path / "run")
 
 

@@ -18,15 +18,18 @@ import numpy as np
 
 from saddleback.certificates.assumptions import BOUNDED
 from saddleback.certificates.bounds import BoundPlan
+from saddleback.certificates.contradictions import find_contradictions
 from saddleback.certificates.guide import Guide, Request, with_fresh_start
 from saddleback.certificates.linearity.checks import examine_linearity, samples_for_linearity
 from saddleback.certificates.linearity.findings import LinearityReport, refuted
-from saddleback.certificates.prove import draw_fresh, number_of_rollouts, plan_bound
+from saddleback.certificates.prove import draw_fresh, plan_bound
 from saddleback.certificates.values.rollouts import fit_baseline, roll_out
-from saddleback.errors import require
+from saddleback.errors import Remark, require
 from saddleback.method.master_lp import solve_master
 from saddleback.problem.policies import MixturePolicy, Policy
 from saddleback.problem.spaces import Array
+from saddleback.sampling.examination import examine
+from saddleback.sampling.trajectories import plan_rollouts
 from saddleback.simulators.generative_model import GenerativeModel
 
 
@@ -34,7 +37,8 @@ from saddleback.simulators.generative_model import GenerativeModel
 class Band:
     """Lower limits of the policies ``(k, 1+m)`` and upper bounds at the prices ``(q, m)``, in utilities.
 
-    The bounds are infinite where the samples refute the linearity that they would rest on; ``top`` is what no policy exceeds.
+    The bounds are infinite where the samples refute the linearity that they would rest on, and where a policy is above one
+    of them, which is a contradiction; ``top`` is what no policy exceeds.
     """
 
     low: Array
@@ -45,11 +49,14 @@ class Band:
     samples: int
     assumes: dict[str, str]
     linearity: LinearityReport | None
+    contradictions: tuple[Remark, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """What the band is worth, as JSON has it; its limits are with the points of the curve."""
         linearity = None if self.linearity is None else self.linearity.to_json()
-        return {"confidence": self.confidence, "samples": self.samples, "assumes": self.assumes, "linearity": linearity}
+        out = {"confidence": self.confidence, "samples": self.samples, "assumes": self.assumes, "linearity": linearity}
+        wrong = [remark.text for remark in self.contradictions]
+        return {**out, "contradictions": wrong} if wrong else out
 
     def at(self, thresholds: Array) -> tuple[float, float]:
         """Limits of F at thresholds ``(m,)`` in utilities; minus infinity below where no policy is proved feasible."""
@@ -62,13 +69,14 @@ def frontier_band(
     guide: Guide, policies: Sequence[Policy], sigmas: Sequence[Array], model: GenerativeModel, request: Request
 ) -> Band:
     """The band from ``request.samples`` fresh calls: half for the policies' rollouts, half for the bounds."""
+    pairs = guide.design.states, guide.design.actions
+    examine(guide.problem, model, request.seed, pairs, request.executor)
     k, q, confidence = len(policies), len(sigmas), 1 - request.delta
     guide, request, w = with_fresh_start(guide, request, k * (1 + guide.problem.num_constraints) + q)
     problem, before = guide.problem, model.num_queries
     tested = samples_for_linearity(guide.design, request.samples)
     rolled = (request.samples - tested) // 2
     part = request.delta / (2 * k * (1 + problem.num_constraints))
-    low = np.array([_lower_limits(guide, p, i, rolled // k, part, model, request) for i, p in enumerate(policies)]) - w
     left, level = request.samples - tested - rolled, request.delta / (2 * q)
     plans = list[BoundPlan]()
     for sigma in sigmas:
@@ -78,16 +86,20 @@ def frontier_band(
         )
         assert plan is not None
         plans.append(plan)
+    low = np.array([_lower_limits(guide, p, i, rolled // k, part, model, request) for i, p in enumerate(policies)]) - w
     fresh = draw_fresh(guide, model, plans, request)
-    bounds = [plan.prove(problem, fresh, level) for plan in plans]
+    bounds = [plan.prove(problem, fresh, level).raised(w) for plan in plans]
     report = examine_linearity(guide, model, request, tested)
     prices = np.array([b.sigma[1:] / b.sigma[0] for b in bounds])
-    values = np.array([(b.value + w) / b.sigma[0] for b in bounds])
-    if refuted(report):
+    values = np.array([b.value / b.sigma[0] for b in bounds])
+    above = [remark for b in bounds for x in low for remark in find_contradictions(problem, x, x, b, None)]
+    wrong = () if refuted(report) else tuple(above[:1])
+    if refuted(report) or wrong:
         values[:] = np.inf
     assumes = {"low": BOUNDED, "high": "; ".join(dict.fromkeys(b.assumes for b in bounds))}
     top = problem.horizon
-    return Band(np.maximum(low, 0.0), prices, values, top, confidence, model.num_queries - before, assumes, report)
+    low, spent = np.maximum(low, 0.0), model.num_queries - before
+    return Band(low, prices, values, top, confidence, spent, assumes, report, wrong)
 
 
 def _lower_limits(
@@ -95,7 +107,7 @@ def _lower_limits(
 ) -> Array:
     problem, alone = guide.problem, MixturePolicy.of([policy], np.ones(1))
     baseline = fit_baseline(problem, guide.earlier[-1], alone)
-    count = number_of_rollouts(problem.gamma, samples)
+    plan = plan_rollouts(problem.gamma, samples)
     seed, executor = request.seed, request.executor
-    rollouts = roll_out(problem, model, alone, baseline, count, seed=seed, group=1 + index, executor=executor)
+    rollouts = roll_out(problem, model, alone, baseline, plan, seed=seed, group=1 + index, executor=executor)
     return rollouts.limits(delta, request.interval)[0]

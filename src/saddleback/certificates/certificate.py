@@ -21,6 +21,11 @@ from saddleback.problem.spaces import Array
 
 SCHEMA = "saddleback-certificate/1"
 Verdict = Literal["certified", "refuted", "undecided"]
+SUSPECTED = (
+    "what the proof assumes does not hold (features that cannot carry the problem, signals outside their declared ranges, "
+    "simulator calls that are not independent), or the code that was given is at fault: run `saddleback check`"
+)
+"""What a contradiction is evidence of, in words."""
 
 
 class StartValues(Record, frozen=True):
@@ -86,11 +91,19 @@ class BoundEvidence(Record, frozen=True):
     thresholds: tuple[float, ...] = ()
 
 
+class FittedEvidence(Record, frozen=True):
+    """What earlier samples made of the mixture, and the error that they leave, in utilities: one entry a signal."""
+
+    values: tuple[float, ...]
+    errors: tuple[float, ...]
+
+
 class Evidence(Record, frozen=True):
     """The numbers behind the limits; None where there are no such limits."""
 
     rollouts: RolloutEvidence | None = None
     bound: BoundEvidence | None = None
+    fitted: FittedEvidence | None = None
 
 
 _NO_EVIDENCE = Evidence()
@@ -102,8 +115,9 @@ class Certificate:
 
     ``slack_bound`` is an upper bound, in utilities, on the room that any policy leaves in all constraints together;
     negative proves that none is feasible. ``upper_bound`` is on what any policy earns; where a cost is minimised it is a
-    lower bound on what any policy costs. ``rollout_values`` ``(n, 1+m)`` are those of the single rollouts, in utilities, from
-    which the intervals can be computed again.
+    lower bound on what any policy costs. ``arrays`` are what limits ("rollouts") and bound ("bound") can be computed again
+    from, in utilities, by name (docs/certificate.md). Where there are ``contradictions`` nothing is decided, and there is neither a
+    bound nor a gap.
     """
 
     confidence: float
@@ -123,12 +137,18 @@ class Certificate:
     leverage: Leverage | None = None
     evidence: Evidence = _NO_EVIDENCE
     remarks: tuple[Remark, ...] = ()
-    rollout_values: Array | None = field(default=None, repr=False, compare=False)
+    contradictions: tuple[Remark, ...] = ()
+    arrays: dict[str, dict[str, Array]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def infeasible(self) -> bool:
         """Whether the samples prove that no policy meets the constraints."""
         return self.slack_bound is not None and self.slack_bound < 0
+
+    @property
+    def rollout_values(self) -> Array | None:
+        """Of the single rollouts, ``(n, 1+m)``, in utilities; None where there are none."""
+        return self.arrays.get("rollouts", {}).get("values")
 
     def violation(self, problem: CMDP) -> Array:
         """By how much each constraint is missed at most, in utilities ``(m,)``."""
@@ -157,6 +177,7 @@ class Certificate:
             "leverage": self.leverage,
             "evidence": self.evidence,
             "remarks": [remark.text for remark in self.remarks],
+            "contradictions": [remark.text for remark in self.contradictions],
         }
         if self.slack_bound is not None:
             out["slack_bound"] = self.slack_bound

@@ -24,8 +24,10 @@ from saddleback.errors import InputError, SimulatorError, require
 from saddleback.problem.cmdp import CMDP, Start
 from saddleback.problem.policies import MixturePolicy
 from saddleback.problem.spaces import Array, States
+from saddleback.problem.start import asked
 from saddleback.sampling.blocks import Executor
 from saddleback.sampling.buffer import Buffer
+from saddleback.sampling.drawn_rows import examine_starts
 from saddleback.simulators.generative_model import Stream, generator
 
 NUM_STARTS = 1 << 16
@@ -81,8 +83,14 @@ def with_fresh_start(guide: Guide, request: Request, functions: int | None = Non
     if problem.start.sampler is None:
         return guide, request, 0.0
     key = (request.seed, int(Stream.START), 0, 0)
-    states = np.array(problem.start.sampler(NUM_STARTS, generator(*key)))
+    states = asked(problem.start.sampler, NUM_STARTS, generator(*key))
     _check(problem, states, key)
+
+    def draw(number: int, purpose: int) -> States:
+        assert problem.start.sampler is not None
+        return asked(problem.start.sampler, number, generator(*key[:2], 1, purpose))
+
+    examine_starts(draw, states, problem.states)
     start, part = Start.equally(states, problem.start.sampler), STARTS_SHARE * request.delta
     w = hidden_by_starts(problem, request.delta, functions)
     fresh = dataclasses.replace(guide, problem=dataclasses.replace(problem, start=start))

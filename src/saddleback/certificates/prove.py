@@ -3,6 +3,7 @@
     value, constraints    rollouts of the mixture (assume bounded rewards only)                          :mod:`.values`
     upper bound           dual bound at the run's prices, by the method that promises the least          :mod:`.bounds`
     gap                   upper bound − lower limit of the value
+    contradictions        where these cannot all be true, none of them is concluded                      :mod:`.contradictions`
     infeasibility         the same bound without the reward, where no policy was found feasible
 
 δ is divided evenly over the 1 + m intervals and the bound, so that all hold together. What each rests on is in
@@ -34,22 +35,24 @@ from saddleback.certificates.certificate import (
     user_limits,
     verdict,
 )
+from saddleback.certificates.contradictions import find_contradictions, fit_again
 from saddleback.certificates.guide import Guide, Request, hidden_by_starts, with_fresh_start
 from saddleback.certificates.linearity.checks import examine_linearity, samples_for_linearity
 from saddleback.certificates.linearity.findings import LinearityReport, plain_state, refuted
 from saddleback.certificates.linearity.leverage import LeverageMeter, meter_for
 from saddleback.certificates.values.linear import CoresetReader, read_coreset, under_linearity
-from saddleback.certificates.values.rollouts import Rollouts, fit_baseline, range_of, roll_out
+from saddleback.certificates.values.rollouts import Baseline, Rollouts, fit_baseline, range_of, roll_out
 from saddleback.errors import Remark
 from saddleback.method.evaluators.lstd import LSTD
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.numerics import TIE, first_largest, rounded
 from saddleback.problem.policies import MixturePolicy
-from saddleback.problem.rounding import TIE, first_largest, rounded
 from saddleback.problem.spaces import Array
 from saddleback.sampling.buffer import Buffer
 from saddleback.sampling.collect import collect
 from saddleback.sampling.counted_buffer import cut
-from saddleback.sampling.trajectories import steps_per_rollout
+from saddleback.sampling.examination import examine
+from saddleback.sampling.trajectories import plan_rollouts, steps_per_rollout
 from saddleback.simulators.generative_model import GenerativeModel, Stream
 
 _LEAST_PER_PAIR = 4
@@ -105,21 +108,14 @@ def expect(guide: Guide, samples: int, delta: float) -> Expected:
     """What a certificate of that many samples is expected to show; no sample is drawn."""
     problem, shares = guide.problem, share_out(guide, samples, delta)
     assert guide.mixture is not None
-    n, L = number_of_rollouts(problem.gamma, shares.rollouts), math.log(2 / shares.delta)
-    low, high = range_of(problem.gamma, fit_baseline(problem, guide.earlier[-1], guide.mixture))
+    (n, cap, _), L = plan_rollouts(problem.gamma, shares.rollouts), math.log(2 / shares.delta)
+    low, high = range_of(problem.gamma, fit_baseline(problem, guide.earlier[-1], guide.mixture), cap)
     w = hidden_by_starts(problem, delta)
     widths = np.asarray(_expected_deviations(guide) * math.sqrt(2 * L / n) + 0.75 * (high - low) * L / n) + w
     plan = plan_bound(guide, guide.sigma, shares.bound, shares.delta, draft=True)
     if plan is None or guide.sigma is None or guide.sigma[0] == 0:
         return Expected(widths, math.inf)
     return Expected(widths, float(widths[0]) + (plan.expected_excess + w) / float(guide.sigma[0]))
-
-
-def number_of_rollouts(gamma: float, steps: int) -> int:
-    """As many as cost no more than ``steps``, but for a deviation of four standard errors."""
-    each = steps_per_rollout(gamma)
-    n = steps / each
-    return max(1, int(n - 4 * math.sqrt(n)) if n > 64 else int(n / 2))
 
 
 def _share_of_rollouts(guide: Guide, samples: int, delta: float) -> int:
@@ -150,7 +146,9 @@ def _expected_deviations(guide: Guide) -> Array:
 
 
 def certify_guided(guide: Guide, model: GenerativeModel, request: Request) -> Certificate:
-    """The certificate, with about ``request.samples`` simulator calls: rollouts end by chance."""
+    """The certificate, with at most ``request.samples`` simulator calls, and about as many: rollouts end by chance."""
+    pairs = guide.design.states, guide.design.actions
+    examine(guide.problem, model, request.seed, pairs, request.executor)
     confidence, before = 1 - request.delta, model.num_queries
     guide, request, hidden = with_fresh_start(guide, request)
     problem, shares = guide.problem, share_out(guide, request.samples, request.delta, request.check_linearity)
@@ -167,6 +165,7 @@ def certify_guided(guide: Guide, model: GenerativeModel, request: Request) -> Ce
     proved = None if refuted(report) else bound
     needs = bound_assumes(problem, guide.design) if bound is None else bound.assumes
     evidence = Evidence(bound=None if bound is None else bound.evidence(problem))
+    arrays = {} if bound is None or bound.arrays is None else {"bound": bound.arrays}
     certificate = Certificate(
         confidence=confidence,
         samples=model.num_queries - before,
@@ -177,22 +176,31 @@ def certify_guided(guide: Guide, model: GenerativeModel, request: Request) -> Ce
     )
     if measured is None:
         room = None if proved is None else proved.on_slack(problem)
-        return replace(certificate, slack_bound=room, assumes={"infeasible": needs}, evidence=evidence)
+        return replace(certificate, slack_bound=room, assumes={"infeasible": needs}, evidence=evidence, arrays=arrays)
     (value, *constraints), rollouts, reader = measured.limits, measured.rollouts, measured.reader
+    feasible = verdict(problem, measured.low[1:], measured.high[1:], request.allowance)
+    # Features that only approximate are said to be off by the tests; what is certified without them is not in doubt.
+    unused = report is not None and proved is None and feasible == "certified"
+    fitted = None if refuted(report) or unused else fit_again(guide, measured.baseline)
+    wrong = find_contradictions(problem, measured.low, measured.high, proved, fitted)
+    proved = None if wrong else proved
     return replace(
         certificate,
         value=value,
         constraints=tuple(constraints),
         upper_bound=None if proved is None else proved.on_reward(problem),
         gap=None if proved is None else proved.on_gap(problem, value),
-        feasible=verdict(problem, measured.low[1:], measured.high[1:], request.allowance),
+        feasible="undecided" if wrong else feasible,
         allowance=tuple((request.allowance * np.abs(problem.scale[1:])).tolist()),
         assumes={"value": BOUNDED, "constraints": BOUNDED}
         | ({} if bound is None else {"upper_bound": needs, "gap": needs}),
         by_start=_by_start(problem, rollouts, request),
-        linear=None if reader is None or refuted(report) or hidden else under_linearity(reader, rollouts),
-        evidence=Evidence(_rollout_evidence(rollouts, shares.delta, request.interval), evidence.bound),
-        rollout_values=rollouts.values,
+        linear=None
+        if reader is None or refuted(report) or wrong or hidden or rollouts.cut
+        else under_linearity(reader, rollouts),
+        evidence=Evidence(_rollout_evidence(rollouts, shares.delta, request.interval), evidence.bound, fitted),
+        contradictions=wrong,
+        arrays={**arrays, "rollouts": rollouts.arrays()},
     )
 
 
@@ -200,6 +208,7 @@ class _Measured(NamedTuple):
     """The rollouts, what they showed together with the coreset, and the limits of the values: utilities, user's units."""
 
     rollouts: Rollouts
+    baseline: Baseline
     reader: CoresetReader | None
     low: Array
     high: Array
@@ -218,14 +227,14 @@ def _measure(
 ) -> _Measured:
     """Roll the mixture out; ``hidden`` is what the sampled start states may hide."""
     problem, earlier = guide.problem, guide.earlier[-1]
-    baseline, n = fit_baseline(problem, earlier, mixture), number_of_rollouts(problem.gamma, shares.rollouts)
-    reader = None if fresh is None else read_coreset(problem, mixture, earlier, fresh, baseline, n, request.delta)
+    baseline, plan = fit_baseline(problem, earlier, mixture), plan_rollouts(problem.gamma, shares.rollouts)
+    reader = None if fresh is None else read_coreset(problem, mixture, earlier, fresh, baseline, plan, request.delta)
     watching = [observer for observer in (reader, meter) if observer is not None]
     seed, executor = request.seed, request.executor
-    drawn = roll_out(problem, model, mixture, baseline, n, seed=seed, observers=watching, executor=executor)
+    drawn = roll_out(problem, model, mixture, baseline, plan, seed=seed, observers=watching, executor=executor)
     rollouts = drawn.widened(hidden)
     low, high = rollouts.limits(shares.delta, request.interval)
-    return _Measured(rollouts, reader, low, high, user_limits(problem, low, high))
+    return _Measured(rollouts, baseline, reader, low, high, user_limits(problem, low, high))
 
 
 def _by_start(problem: CMDP, rollouts: Rollouts, request: Request) -> tuple[StartValues, ...]:

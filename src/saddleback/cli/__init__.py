@@ -12,7 +12,7 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Annotated, Any, NamedTuple
 
@@ -20,7 +20,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from saddleback._version import __version__
-from saddleback.errors import SaddlebackError
+from saddleback.errors import SaddlebackError, plain_text
+from saddleback.problem.user_code import interrupted_code, state
 from saddleback.runs.verdict import ExitCode
 
 TITLE = "Constrained decision problems with a simulator: a policy, and a proof of how good it is."
@@ -33,6 +34,7 @@ NOTES = (
     f"Exit codes: {', '.join(f'{code} {code.meaning}' for code in ExitCode)}.",
     "Answers go to stdout, progress and errors to stderr; --json prints one object (docs/json.md).",
 )
+_LONGEST = 4000  # characters of a message
 OPTIONS = {"--version": "Print the version.", "--help": "Show this message and exit."}
 
 
@@ -109,11 +111,14 @@ VERBS: dict[str, Verb] = {
 @cache
 def load(name: str) -> Any:
     """The command of a verb, imported now."""
+    from saddleback.cli.process import as_verb
+
     verb = VERBS[name]
     lines = [f"saddleback {example}" for example in verb.examples]
     alone = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
     function = getattr(importlib.import_module(f"saddleback.cli.{name}"), name)
-    alone.command(name, epilog="\n\n".join(["Example:" if len(lines) == 1 else "Examples:", *lines]))(function)
+    examples = "\n\n".join(["Example:" if len(lines) == 1 else "Examples:", *lines])
+    alone.command(name, help=function.__doc__ or verb.summary, epilog=examples)(as_verb(function))
     return typer.main.get_command(alone)
 
 
@@ -124,19 +129,39 @@ class Verbs(TyperGroup):
         names_only = {name: TyperCommand(name) for name in VERBS}  # for "Did you mean"
         super().__init__(**{**options, "commands": names_only})
 
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """Read the options before the verb."""
+        with _plain_complaints():
+            return super().make_context(*arguments, **options)
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import the verb."""
         return load(cmd_name) if cmd_name in VERBS else None
 
     def invoke(self, ctx: Any) -> Any:
         """Run the verb."""
-        with _closed_pipe_is_a_fault():
-            return super().invoke(ctx)
+        with _closed_pipe_is_a_fault(), _plain_complaints():
+            try:
+                return super().invoke(ctx)
+            except KeyboardInterrupt:
+                sys.stderr.write("interrupted\n")
+                raise typer.Exit(interrupted_code()) from None
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the front page."""
         with _closed_pipe_is_a_fault():
             _print_front_page()
+
+
+@contextmanager
+def _plain_complaints() -> Iterator[None]:
+    """What typer says of a word that it does not know, it says with the word in it."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(getattr(error, "message", None), str):
+            error.message = plain_text(error.message, _LONGEST)  # type: ignore[attr-defined]
+        raise
 
 
 @contextmanager
@@ -194,8 +219,12 @@ def root(version: Annotated[bool, typer.Option("--version", help="Print the vers
         raise typer.Exit()
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Entry point: whatever happens becomes one message and an exit code, never a traceback."""
+def main(arguments: list[str] | None = None, *, own_process: bool = False, board: Any = None) -> None:
+    """Entry point: whatever happens becomes one message and an exit code, never a traceback.
+
+    ``own_process`` says that this process does nothing else; ``board`` is memory in which it says what it calls.
+    """
+    state.own_process, state.board = own_process, board
     try:
         app(arguments, prog_name="saddleback")
         return
@@ -207,9 +236,6 @@ def main(arguments: list[str] | None = None) -> None:
     except OSError as error:  # of a file that is not ours to name better, such as a closed standard output
         _say(f"the system refused: {error}; check the disk, the permissions and the names.")
         sys.exit(ExitCode.FAULT)
-    except KeyboardInterrupt:
-        sys.stderr.write("interrupted\n")
-        sys.exit(ExitCode.INTERRUPTED)
     except Exception as error:
         _say(
             f"this is a fault of saddleback, not of your input ({type(error).__name__}). {_report_of(error, arguments)}"
@@ -229,14 +255,14 @@ def _report_of(error: Exception, arguments: list[str] | None) -> str:
     import tempfile
     import traceback
 
-    command = shlex.join(["saddleback", *(sys.argv[1:] if arguments is None else arguments)])
     where = f"saddleback {__version__}, Python {platform.python_version()}, {platform.platform()}"
-    text = "\n".join([command, where, "", *traceback.format_exception(error)])
     try:
+        command = shlex.join(["saddleback", *(sys.argv[1:] if arguments is None else arguments)])
+        text = "\n".join([command, where, "", *traceback.format_exception(error)])
         handle, place = tempfile.mkstemp(prefix="saddleback-", suffix=".txt")
         with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
-    except OSError as refused:
+    except Exception as refused:  # the disk, or an exception that cannot be shown
         return f"The full report could not be written: {refused}."
     return f"The full report is in {place}; please send it with your question."
 
@@ -245,4 +271,6 @@ def _say(text: str) -> None:
     from rich.console import Console
     from rich.markup import escape
 
-    Console(stderr=True, highlight=False).print(f"[red]error:[/red] {escape(text)}", soft_wrap=True)
+    with suppress(OSError, SystemExit):  # nobody listens: the exit code says it too
+        text = plain_text(text, _LONGEST)
+        Console(stderr=True, highlight=False).print(f"[red]error:[/red] {escape(text)}", soft_wrap=True)

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
-from saddleback.cli.common import Json, ProblemFile, print_json
+from saddleback.cli.common import Console, Json, ProblemFile, print_json
 from saddleback.files.json_file import short
 from saddleback.runs.stored_policy import load_stored_policy
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from saddleback.cli.common import Json, ProblemFile, StoredRun, print_json
+from saddleback.cli.common import Console, Json, ProblemFile, StoredRun, Timeout, print_json
 from saddleback.errors import InputError
 from saddleback.reports.text import print_recertified, print_recheck
-from saddleback.runs.recheck import recheck
+from saddleback.runs.recheck import NOT_CHECKED
+from saddleback.runs.recheck.whole_run import recheck_run
 from saddleback.runs.run_folder import Run, load_run
 from saddleback.runs.targets import load_run_target, with_features_of
 from saddleback.runs.verdict import ExitCode, code_of_proof
@@ -31,6 +31,7 @@ def certify(
         bool, typer.Option("--recheck", help="Draw nothing: compute the stored proof again from its stored numbers.")
     ] = False,
     problem: ProblemFile = None,
+    timeout: Timeout = None,
     as_json: Json = False,
 ) -> None:
     """Prove again, from new simulator calls, how good a stored policy is; or --recheck the stored proof without any."""
@@ -40,9 +41,7 @@ def certify(
             if value is not None:
                 rule = "must not be given with --recheck, which draws no sample"
                 raise InputError(name, rule, value, "leave one of the two out")
-        if problem is not None or not stored.target.endswith(".toml"):  # else the numbers have to speak for themselves
-            stored = with_features_of(load_run_target(stored, problem).problem, stored)
-        raise typer.Exit(_recheck(stored, as_json))
+        raise typer.Exit(_recheck(stored, problem, as_json))
     instance = load_run_target(stored, problem)
     stored = with_features_of(instance.problem, stored)
     proof, pilot = recertify(stored, instance.problem, instance.simulator, samples=samples, seed=seed, delta=delta)
@@ -52,16 +51,22 @@ def certify(
     else:
         print_recertified(Console(), instance.problem, stored, proof, pilot)
     strict, has_policy = stored.request.get("feasibility") == "strict", stored.mixture is not None
-    raise typer.Exit(code_of_proof(proof.feasible, has_policy=has_policy, infeasible=proof.infeasible, strict=strict))
+    wrong, none = bool(proof.contradictions), proof.infeasible
+    code = code_of_proof(proof.feasible, has_policy=has_policy, infeasible=none, strict=strict, contradicted=wrong)
+    raise typer.Exit(code)
 
 
-def _recheck(stored: Run, as_json: bool) -> ExitCode:
+def _recheck(stored: Run, problem: ProblemFile, as_json: bool) -> ExitCode:
     if stored.certificate is None:
         raise InputError("RUN", "must hold a certificate", "none", "solve it with more samples")
-    checks = recheck(stored.certificate, stored.rollouts)
+    # A problem made in Python, or in a file that is not named again: the numbers have to speak for themselves.
+    alone = problem is None and (stored.target.endswith(".toml") or stored.target.startswith("python:"))
+    instance = None if alone else load_run_target(stored, problem)
+    checks = recheck_run(stored if instance is None else with_features_of(instance.problem, stored), instance)
     agrees = all(c.passed for c in checks)
     if as_json:
-        print_json({"run": str(stored.path), "agrees": agrees, "checks": [c._asdict() for c in checks]})
+        rows = [{**c._asdict(), "outcome": c.word.lower()} for c in checks]
+        print_json({"run": str(stored.path), "agrees": agrees, "checks": rows, "not_checked": NOT_CHECKED})
     else:
         print_recheck(Console(), stored, checks)
     return ExitCode.ANSWERED if agrees else ExitCode.PROOF_FAILS

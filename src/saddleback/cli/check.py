@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from saddleback.cli.common import Json, Parameters, Seed, Target, print_json
+from saddleback.cli.common import Console, Json, Parameters, Seed, Target, Timeout, print_json
 from saddleback.reports.text import print_check
 from saddleback.runs.targets import load_target
 from saddleback.runs.verdict import ExitCode
@@ -20,6 +19,7 @@ def check(
     calls: Annotated[int, typer.Option(help="Simulator calls, at most.")] = 20_000,
     seed: Seed = 0,
     strict: Annotated[bool, typer.Option("--strict", help="Let warnings count as mistakes.")] = False,
+    timeout: Timeout = 60.0,
     as_json: Json = False,
 ) -> None:
     """Look for mistakes in a simulator, its rewards, constraints and features: before samples are paid for."""

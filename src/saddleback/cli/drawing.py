@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from saddleback.cli.common import Console
+from saddleback.errors import plain_text
+from saddleback.problem.user_code import interrupted_code
 from saddleback.reports.listeners import BY_NAME as CALLBACKS
-from saddleback.runs.verdict import ExitCode
+from saddleback.runs.file_names import REQUEST
 from saddleback.runs.work_folder import work_folder
 from saddleback.sampling.executors import BY_NAME
 
@@ -19,7 +21,10 @@ Workers = Annotated[int, typer.Option(help="Processes that draw samples; the ans
 ExecutorName = Annotated[
     str | None, typer.Option(help=f"One of {', '.join(BY_NAME)}.", show_default="joblib for more than one worker")
 ]
-Timeout = Annotated[float | None, typer.Option(help="Seconds that one block, up to 4,096 samples, may take.")]
+AcceptSource = Annotated[
+    bool,
+    typer.Option("--accept-source", help="Go on although the simulator's code has changed: every sample is the same."),
+]
 Callbacks = Annotated[
     list[str] | None,
     typer.Option(
@@ -34,8 +39,8 @@ def resumable(place: Path | None) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        if place is None or not work_folder(place).is_dir():
+        if place is None or not (work_folder(place) / REQUEST).is_file():
             raise
-        text = f"interrupted; what was drawn is kept. Go on with: saddleback resume {place}"
+        text = f"interrupted; what was drawn is kept. Go on with: saddleback resume {plain_text(str(place), 1000)}"
         Console(stderr=True, highlight=False).print(text, markup=False, soft_wrap=True)
-        raise SystemExit(ExitCode.INTERRUPTED) from None
+        raise typer.Exit(interrupted_code()) from None

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from saddleback.cli.common import Json, Parameters, Target, print_json
+from saddleback.cli.common import Console, Json, Parameters, Target, print_json
 from saddleback.reports.text import print_exact
 from saddleback.runs.targets import load_target
 from saddleback.runs.truth import exact_answer, exact_json

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from saddleback.cli.common import Json, Parameters, Seed, Target, print_json
+from saddleback.cli.common import Console, Json, Parameters, Seed, Target, Timeout, print_json
 from saddleback.errors import require
 from saddleback.reports.text import frontier_json, print_frontier
-from saddleback.runs.settings import Method
+from saddleback.runs.settings import Method, Settings
 from saddleback.runs.targets import load_target
+from saddleback.runs.verdict import ExitCode
 from saddleback.solving.frontier import frontier as trade_off
 from saddleback.solving.prepare import prepare
 from saddleback.solving.progress import display
@@ -30,10 +30,11 @@ def frontier(
     ] = 0,
     delta: Annotated[float, typer.Option(help="One minus the confidence of the band.")] = 0.05,
     seed: Seed = 0,
+    timeout: Timeout = None,
     as_json: Json = False,
 ) -> None:
     """The best reward against one constraint's threshold, the others held, from one set of samples."""
-    require(seed >= 0, "seed", "must not be negative", seed, "use 0, 1, 2 …")
+    Settings(delta=delta, seed=seed)  # which are checked there
     rule = "must not be negative"
     require(certificate_samples >= 0, "--certificate-samples", rule, certificate_samples, "0 means no band")
     instance = load_target(target, settings or [])
@@ -47,3 +48,5 @@ def frontier(
         print_json(frontier_json(curve))
     else:
         print_frontier(Console(), curve)
+    if curve.band is not None and curve.band.contradictions:
+        raise typer.Exit(ExitCode.UNDECIDED)

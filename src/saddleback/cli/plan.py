@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from saddleback.cli.common import Json, Parameters, Seed, Target, print_json
+from saddleback.cli.common import Console, Json, Parameters, Seed, Target, Timeout, print_json
 from saddleback.reports.forecast_text import forecast_json, print_forecast, solve_command
 from saddleback.runs.targets import load_target
 from saddleback.runs.verdict import ExitCode, Status
@@ -24,6 +23,7 @@ def plan(
         int | None, typer.Option(help="Simulator calls of the pilot.", show_default="20000, more for large problems")
     ] = None,
     seed: Seed = 0,
+    timeout: Timeout = None,
     as_json: Json = False,
 ) -> None:
     """Say what an accuracy would cost in simulator calls, time and memory: proved for the worst case, and likely."""

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
-from rich.console import Console
 
-from saddleback.cli.common import Json, Parameters, Seed, Target, print_json
-from saddleback.cli.drawing import Callbacks, ExecutorName, Timeout, Workers, resumable
+from saddleback.cli.common import Console, Json, Parameters, Seed, Target, Timeout, print_json
+from saddleback.cli.drawing import Callbacks, ExecutorName, Workers, resumable
 from saddleback.designs import BY_NAME as DESIGNS
-from saddleback.errors import InputError, require
+from saddleback.errors import InputError, plain_text, require
 from saddleback.method.duals import BY_NAME as DUALS
 from saddleback.method.evaluators import BY_NAME as EVALUATORS
 from saddleback.method.solvers import BY_NAME as SOLVERS
 from saddleback.problem.policy_file import save_policy
 from saddleback.reports.listeners import make as make_callback
+from saddleback.runs.events import Callback
+from saddleback.runs.outputs import check_output, is_policy
 from saddleback.runs.run_folder import check_place
 from saddleback.runs.settings import MOST_SAMPLES, USUAL_SAMPLES, Settings
 from saddleback.runs.targets import load_target, origin_of
 from saddleback.runs.text import print_solution
 from saddleback.runs.truth import truth_of
-from saddleback.solving.kept_run import Drawing, Place, keeping, put_away
+from saddleback.runs.work_folder import Work, owned
+from saddleback.solving.kept_run import Drawing, Place, is_finished, keeping, put_away
 from saddleback.solving.progress import display
 from saddleback.solving.solve import carry_out
 from saddleback.solving.stored_samples import samples_for
@@ -65,7 +70,9 @@ def solve(
     out: Annotated[
         Path | None, typer.Option(help="Keep the run, samples and all, in this new folder, for `resume` and `certify`.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Let --out replace an earlier run.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Let --out replace an earlier run, and other files be replaced.")
+    ] = False,
     policy: Annotated[Path | None, typer.Option(help="Write the mixture to this .npz file.")] = None,
     workers: Workers = 1,
     executor: ExecutorName = None,
@@ -111,10 +118,11 @@ def solve(
         "buffers": buffers,
         "allocation": allocation,
     }
-    if policy is not None and not policy.absolute().parent.is_dir():
-        raise InputError("--policy", "must lie in an existing folder", str(policy), "make the folder first")
     require(iterations is None or iterations >= 1, "--iterations", "must be at least 1", iterations, "use 1000 or more")
-    require(out is not None or not force, "--force", "must go with --out", "no --out", "name the folder to replace")
+    written = out is not None or policy is not None or bool(callback)
+    require(
+        written or not force, "--force", "must go with --out, --policy or --callback", "none", "name what to replace"
+    )
     if epsilon is None:
         parts |= {
             "iterations": 1000 if iterations is None else iterations,
@@ -124,18 +132,24 @@ def solve(
         }
     options = {"budget": budget, "parts": parts}
     drawing = Drawing(workers, executor, timeout)
-    answer(target, settings or [], options, drawing, Output(out, force, policy, check, as_json, callback or []))
+    with nullcontext() if out is None else owned(out) as work:
+        if work is not None:
+            is_finished(work)  # one that was killed when all was done is put away first, whatever is asked now
+        answer(
+            target, settings or [], options, drawing, Output(work, force, policy, check, as_json, callback or [], force)
+        )
 
 
 class Output(NamedTuple):
-    """Where the answer goes."""
+    """Where the answer goes; ``force`` is for the run, ``force_files`` for all else."""
 
-    place: Path | None = None
+    work: Work | None = None
     force: bool = False
     policy: Path | None = None
     check: bool = False
     as_json: bool = False
     callbacks: Sequence[str] = ()
+    force_files: bool = False
 
 
 def answer(
@@ -153,13 +167,14 @@ def answer(
     source = target if source is None else source
     instance, place = load_target(source, settings), None
     problem, simulator = instance.problem, instance.simulator
-    if output.place is not None:
-        path = check_place(output.place, problem, force=output.force)
-        place = Place(path, target, origin_of(source, settings), output.force)
-    listeners = [make_callback(text) for text in output.callbacks]
+    if output.work is not None:
+        check_place(output.work.place, problem, force=output.force)
+        origin = replace(origin_of(source, settings, instance), target=target)  # wherever the file is now
+        place = Place(output.work, target, origin, output.force)
+    policy, listeners = _outputs(output)
     with samples_for(problem, simulator, options) as (store, record, seed):
         try:
-            asked, under_way = Settings.of_record(record), None if place is None else place.path
+            asked, under_way = Settings.of_record(record), None if place is None else place.work.place
             with (
                 resumable(under_way),
                 display() as progress,
@@ -171,10 +186,10 @@ def answer(
             raise _in_all(fault, record["budget"]) from None
     truth = truth_of(instance, solution.mixture) if output.check else None
     try:
-        if output.policy is not None and solution.mixture is not None:
-            save_policy(solution.mixture, solution.problem, output.policy)
-        elif output.policy is not None:
-            Console(stderr=True).print(f"no policy to write to {output.policy}", markup=False)
+        if policy is not None and solution.mixture is not None:
+            save_policy(solution.mixture, solution.problem, policy)
+        elif policy is not None:
+            Console(stderr=True).print(f"no policy to write to {plain_text(str(output.policy))}", markup=False)
         if place is not None:
             put_away(place, solution, record, seed)
     finally:  # a full disk must not cost the answer too
@@ -185,6 +200,21 @@ def answer(
             if executor.finding is not None:
                 Console().print(f"This run cannot be repeated: {executor.finding}", markup=False, highlight=False)
     raise typer.Exit(solution.status.exit_code)
+
+
+def _outputs(output: Output) -> tuple[Path | None, list[Callback]]:
+    """Where the policy goes, and who else is told: places that are ours to write, and not the same."""
+    taken = [] if output.work is None else [output.work.place, output.work.folder]
+    policy = None
+    if output.policy is not None:
+        policy = check_output("--policy", output.policy, is_policy, force=output.force_files, besides=taken)
+        taken.append(policy)
+    for text in output.callbacks:
+        name, _, place = text.partition(":")
+        if name == "jsonl" and os.path.abspath(place) in map(str, taken):
+            raise InputError("--callback", "must be told in a place of its own", text, "choose another name")
+        taken.append(Path(os.path.abspath(place)))
+    return policy, [make_callback(text, force=output.force_files) for text in output.callbacks]
 
 
 def _stored(folder: Path, certificate: int | None, **others: Any) -> dict[str, Any]:

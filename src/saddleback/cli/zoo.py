@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.console import Console
-
-from saddleback.cli.common import Json, print_json
+from saddleback.cli.common import Console, Json, print_json
 from saddleback.instances import zoo as problems
 
 
@@ -15,7 +13,7 @@ def zoo(as_json: Json = False) -> None:
     rows: list[dict[str, Any]] = [
         {
             "name": name,
-            "summary": (make.__doc__ or "").strip().splitlines()[0],
+            "summary": (make.__doc__ or name).strip().splitlines()[0],  # no text under python -OO
             "parameters": {row.name: row.default for row in problems.describe(name)},
         }
         for name, make in problems.BY_NAME.items()

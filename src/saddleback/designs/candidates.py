@@ -19,7 +19,7 @@ from saddleback.designs.design import Design, full_design, leverages, weighted_d
 from saddleback.errors import InputError, require
 from saddleback.features import OneHot
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.rounding import RANK_TOLERANCE, on_grid
+from saddleback.problem.numerics import RANK_TOLERANCE, on_grid
 from saddleback.problem.spaces import Actions, Array, States
 
 _CHUNK = 1 << 16  # pairs per call of the feature map: its temporaries stay small

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from saddleback.errors import InputError, require
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.rounding import RANK_TOLERANCE
+from saddleback.problem.numerics import RANK_TOLERANCE
 from saddleback.problem.spaces import Actions, Array, States
 
 ILL_CONDITIONED = 1e8

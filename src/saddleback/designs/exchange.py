@@ -41,7 +41,7 @@ from saddleback.designs.candidates import (
 from saddleback.designs.design import Design, orthonormalizing_map, weighted_design
 from saddleback.errors import InputError, NumericalError, positive, whole
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.rounding import TIE, first_largest, rounded
+from saddleback.problem.numerics import TIE, first_largest, rounded
 from saddleback.problem.spaces import Array
 
 _TOP, _OTHERS, _SAMPLE = 8, 2, 8  # times the rank: rows of A by leverage, by lot, and rows a random direction combines

@@ -53,7 +53,7 @@ from saddleback.designs.candidates import Optimum, all_leverages, candidate_feat
 from saddleback.designs.design import Design, orthonormalizing_map, weighted_design
 from saddleback.errors import InputError, one_of, positive, require, whole
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.rounding import RANK_TOLERANCE, first_largest
+from saddleback.problem.numerics import RANK_TOLERANCE, first_largest
 from saddleback.problem.spaces import Array
 
 _STEPS_BETWEEN_RECOMPUTATIONS = 100  # or d if that is more, so that recomputing costs no more than the steps

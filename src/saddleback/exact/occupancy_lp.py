@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from saddleback.errors import NumericalError
 from saddleback.exact.linear_program import LinearProgram, vertices
 from saddleback.exact.values import best_policy, policy_of, start_distribution, unit_policy_values
+from saddleback.problem.numerics import first_largest
 from saddleback.problem.policies import MixturePolicy, TabularPolicy
-from saddleback.problem.rounding import first_largest
 from saddleback.problem.spaces import Array
 from saddleback.simulators.table import Table
 

@@ -13,16 +13,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from saddleback.problem.numerics import compiled
 from saddleback.problem.spaces import Array
 
 Index = NDArray[Any]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def greedy(
     indptr: Index, indices: Index, data: Array, box: Array, gamma: float, V: Array, actions: Index, tie: float
 ) -> tuple[Array, Index, float, float]:
@@ -54,7 +54,7 @@ def greedy(
     return best, chosen, low, high
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def rows_of(
     indptr: Index, indices: Index, data: Array, utilities: Array, actions: Index
 ) -> tuple[Index, Index, Array, Array]:
@@ -79,7 +79,7 @@ def rows_of(
     return starts, columns, chances, u
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def sweep(
     indptr: Index, indices: Index, data: Array, utilities: Array, gamma: float, V: Array, q: Array, new: Array
 ) -> tuple[Array, Array]:
@@ -119,7 +119,7 @@ def sweep(
     return low, high
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def push(indptr: Index, indices: Index, data: Array, gamma: float, rho: Array, d: Array) -> Array:
     """ρ + γP_πᵀd ``(S,)``."""
     new = rho.copy()

@@ -23,9 +23,10 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from saddleback.errors import InputError, require
+from saddleback.problem.numerics import first_largest
 from saddleback.problem.policies import maximum_over_actions
-from saddleback.problem.rounding import first_largest
 from saddleback.problem.spaces import Actions, Array, Features, States
+from saddleback.problem.user_code import Guarded, calling, frozen, lent
 
 MOST_FEATURES = 20_000
 """Dimension above which a map is refused: a design works with d × d matrices, and this one takes 3 GB."""
@@ -70,7 +71,8 @@ class FeatureMatrix(FeatureMap):
     phi: Array
 
     def __post_init__(self) -> None:
-        phi = np.asarray(self.phi)
+        phi = frozen(np.asarray(self.phi))
+        object.__setattr__(self, "phi", phi)
         require(phi.ndim == 3, "phi", "must have shape (S, A, d)", phi.shape, "give one vector a pair")
         require(phi.dtype == np.float64, "phi", "must be float64", str(phi.dtype), "convert it where it is made")
         bad = np.argwhere(~np.isfinite(phi))
@@ -107,14 +109,21 @@ class FeatureFunction(FeatureMap):
 
     def at(self, states: States, actions: Actions) -> Array:
         """Rows ``(n, d)``, checked on every call."""
-        phi = as_rows(self.function(states, actions), len(states), self.dim, "pairs", "states and actions")
+        with calling("the features", len(states), failed):
+            found = self.function(lent(states), lent(actions))
+            phi = as_rows(found, len(states), self.dim, "pairs", "states and actions")
         _check_finite(phi, states, actions)
         return phi
 
 
+def failed(said: str) -> InputError:
+    """The error for a user's function of states that failed."""
+    return InputError("features", "must not fail for a state of the problem", f"a function that {said}", "mend the map")
+
+
 def as_rows(found: Array, number: int, dim: int, of: str, over: str) -> Array:
-    """What a user's function has returned, refused unless it is float64 ``(number, dim)``."""
-    rows = np.asarray(found)
+    """A copy of what a user's function has returned, refused unless it is float64 ``(number, dim)``."""
+    rows = np.array(found)
     good = rows.shape == (number, dim) and rows.dtype == np.float64
     rule = f"must return a float64 array {(number, dim)} for {number} {of}"
     require(good, "features", rule, f"{rows.dtype} {rows.shape}", f"vectorise the function over {over}")
@@ -157,7 +166,7 @@ class StateMap:
 
     def held(self: StateFeatures, states: States) -> StateFeatures:
         """The rows at these states, kept as a matrix."""
-        return StateMatrix(np.ascontiguousarray(self.at(states)), constant=self.constant)
+        return StateMatrix.over(np.ascontiguousarray(self.at(states)), self.constant)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,10 +177,20 @@ class StateMatrix(StateMap):
     constant: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        psi = np.asarray(self.psi)
+        psi = frozen(np.asarray(self.psi))
+        object.__setattr__(self, "psi", psi)
         require(psi.ndim == 2, "psi", "must have shape (S, k)", psi.shape, "give one vector a state")
         require(psi.dtype == np.float64, "psi", "must be float64", str(psi.dtype), "convert it where it is made")
         _check_finite(psi, np.arange(len(psi)))
+
+    @classmethod
+    def over(cls, psi: Array, constant: bool) -> StateMatrix:
+        """The map over rows that are ours, which need not be copied."""
+        _check_finite(psi, np.arange(len(psi)))
+        matrix = object.__new__(cls)
+        for name, value in (("psi", psi), ("constant", constant)):
+            object.__setattr__(matrix, name, value)
+        return matrix
 
     @property
     def dim(self) -> int:
@@ -193,7 +212,8 @@ class StateFunction(StateMap):
 
     def at(self, states: States) -> Array:
         """Rows ``(n, k)``, checked on every call."""
-        psi = as_rows(self.function(states), len(states), self.dim, "states", "states")
+        with calling("the features", len(states), failed):
+            psi = as_rows(self.function(lent(states)), len(states), self.dim, "states", "states")
         _check_finite(psi, states)
         return psi
 
@@ -209,3 +229,29 @@ def _check_finite(rows: Array, states: Any, actions: Any = None) -> None:
         i = int(np.argmin(finite))
         where = f"state {states[i]}" + ("" if actions is None else f", action {actions[i]}")
         raise InputError("features", "must be finite", f"{rows[i]} at {where}", "mend the map")
+
+
+class GuardedStateFeatures(Guarded):
+    """A user's :class:`StateFeatures`."""
+
+    @property
+    def dim(self) -> int:
+        """k."""
+        return int(self.inner.dim)
+
+    @property
+    def constant(self) -> bool:
+        """As the map itself."""
+        return bool(self.inner.constant)
+
+    def at(self, states: Any) -> Any:
+        """ψ(s), ``(n, k)``."""
+        return self._ask("at", states)
+
+    def product(self, states: Any, theta: Any) -> Any:
+        """ψ(s)ᵀΘ."""
+        return self._ask("product", states, theta)
+
+    def held(self, states: Any) -> Any:
+        """ψ over the positions of these states."""
+        return self._ask("held", states)

@@ -85,7 +85,7 @@ class Aggregation(BinaryMap):
     def __post_init__(self) -> None:
         remedy = "give the group of each state, numbered from 0"
         try:
-            groups = np.asarray(self.groups)
+            groups = np.array(self.groups)
         except ValueError as ragged:
             raise InputError("groups", "must be whole numbers (S,)", "lists of several lengths", remedy) from ragged
         good = groups.ndim == 1 and groups.size > 0 and groups.dtype.kind in "iu"

@@ -17,7 +17,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from saddleback.errors import InputError, require, whole
+from saddleback.features.base import failed
 from saddleback.problem.spaces import Array, BoxStates, States, StateSpace
+from saddleback.problem.user_code import calling, lent
 
 Coordinates = Callable[[States], Array] | Array
 Value = TypeVar("Value")
@@ -88,7 +90,8 @@ class Frame:
     def _coordinates_of(self, states: States) -> Array:
         given: Any = states
         if self.coordinates is not None:
-            given = self.coordinates(states) if callable(self.coordinates) else self.coordinates[states]
+            with calling("the coordinates of states", len(states), failed):
+                given = self.coordinates(lent(states)) if callable(self.coordinates) else self.coordinates[states]
         x = np.asarray(given, dtype=np.float64)
         x = x[:, None] if x.ndim == 1 and self.coordinates is not None else x
         _check_width(x, self.num)
@@ -115,7 +118,7 @@ def one_each(name: str, value: Any, count: int, check: Callable[[str, Any], Valu
 def real_array(name: str, value: Any, remedy: str) -> Array:
     """``value`` as a finite float64 array."""
     try:
-        array = np.asarray(value, dtype=np.float64)
+        array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(name, "must hold numbers", repr(value), remedy) from error
     bad = np.argwhere(~np.isfinite(array))

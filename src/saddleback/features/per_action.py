@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from saddleback.errors import require, whole
-from saddleback.features.base import FeatureMap, StateFeatures, check_dimension
+from saddleback.features.base import FeatureMap, GuardedStateFeatures, StateFeatures, check_dimension
+from saddleback.problem.numerics import first_largest
 from saddleback.problem.policies import maximum_over_actions
-from saddleback.problem.rounding import first_largest
 from saddleback.problem.spaces import Actions, Array, States
+from saddleback.problem.user_code import guarded
 
 _PIECE = 1 << 18  # numbers in a piece of ψ (those touched, where it is sparse) and of the values (2 MB)
 
@@ -32,6 +33,7 @@ class PerAction(FeatureMap):
 
     def __post_init__(self) -> None:
         good = isinstance(self.state_features, StateFeatures)
+        object.__setattr__(self, "state_features", guarded(self.state_features, GuardedStateFeatures))
         remedy = "wrap a function of states in StateFunction"
         require(good, "state_features", "must be a map of states", type(self.state_features).__name__, remedy)
         check_dimension(whole("num_actions", self.num_actions, 1) * self.state_features.dim, "use fewer a state")

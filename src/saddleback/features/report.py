@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from saddleback.errors import require
-from saddleback.problem.rounding import RANK_TOLERANCE, TIE, first_largest
+from saddleback.problem.numerics import RANK_TOLERANCE, TIE, first_largest
 from saddleback.problem.spaces import Actions, Array, Features, States
 
 _PIECE = 1 << 21  # numbers of φ at a time (16 MB)

@@ -16,9 +16,10 @@ from typing import overload
 import numpy as np
 
 from saddleback.errors import require
-from saddleback.features.base import FeatureMap, StateFeatures, spans_constant
+from saddleback.features.base import FeatureMap, GuardedStateFeatures, StateFeatures, spans_constant
 from saddleback.features.report import examine
 from saddleback.problem.spaces import Actions, Array, Features, States
+from saddleback.problem.user_code import GuardedFeatures, guarded
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +30,7 @@ class Joined:
 
     def __post_init__(self) -> None:
         require(len(self.parts) > 0, "parts", "must hold a map at least", self.parts, "give the maps to join")
+        object.__setattr__(self, "parts", tuple(guarded(p, GuardedStateFeatures) for p in self.parts))
 
     @property
     def dim(self) -> int:
@@ -63,6 +65,7 @@ class Stacked(FeatureMap):
 
     def __post_init__(self) -> None:
         require(len(self.parts) > 0, "parts", "must hold a map at least", self.parts, "give the maps to stack")
+        object.__setattr__(self, "parts", tuple(guarded(p, GuardedFeatures) for p in self.parts))
         counts = [p.num_actions for p in self.parts]
         require(len(set(counts)) == 1, "parts", "must have the same actions", counts, "build them for one problem")
 
@@ -129,6 +132,9 @@ class WithConstant:
 
     features: Features
     constant: bool = field(default=True, init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", guarded(self.features, GuardedFeatures))
 
     @property
     def dim(self) -> int:

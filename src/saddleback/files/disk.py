@@ -11,30 +11,33 @@ bytes stay unknown until they are written anew, to another file.
 
 One writer at a time is held to by a lock that the system takes back when its process dies, however it dies: a POSIX record
 lock on a file of the folder. A lock that only exists as a file would outlive a killed writer, and the number written in it may
-by then belong to another process; this one cannot be stale. The file names the writer, for the message of whoever comes second.
-Record locks do not work between the threads of a process nor pass to its children, so a table of our own covers the first, and
-the children have to open the store themselves.
+by then belong to another process; this one cannot be stale, and a copy of the folder is not locked. The file names the writer
+(process, machine, since when) for the message of whoever comes second. Record locks do not work between the threads of a
+process nor pass to its children, so a table of our own covers the first, and the children have to open the store themselves.
 """
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import io
 import mmap
 import os
 import platform
-import secrets
 import stat
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from saddleback.errors import InputError, StorageError
 
 PARTIAL = ".partial"
 """How the name of a file ends until all of it is on the disk."""
+
+_PATIENCE = 20.0  # seconds that one waits for another who writes the same file
 
 Mapped = bytes | mmap.mmap
 
@@ -51,8 +54,12 @@ class Disk:
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
 
     def open_append(self, path: Path) -> int:
-        """A file that is there, open for writing at its end."""
-        return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        """A file that is there, open for writing at its end; a link is not followed."""
+        return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+    def open_lock(self, path: Path) -> int:
+        """The file that a lock is on, made if it is not there; a link is not followed."""
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
 
     def write(self, file: int, data: bytes) -> None:
         """All of the bytes."""
@@ -69,12 +76,16 @@ class Disk:
         os.close(file)
 
     def rename(self, path: Path, new: Path) -> None:
-        """Give a file another name, in place of the file that had it."""
+        """Give a file or folder another name, in place of the file or empty folder that had it."""
         os.replace(path, new)
 
     def remove(self, path: Path) -> None:
-        """Remove a file."""
+        """Remove a file, or a link itself."""
         os.remove(path)
+
+    def remove_folder(self, path: Path) -> None:
+        """Remove an empty folder."""
+        os.rmdir(path)
 
     def sync_folder(self, path: Path) -> None:
         """Make the names in a folder survive a power cut."""
@@ -112,35 +123,94 @@ def write_whole(disk: Disk, path: Path, pieces: Iterable[bytes]) -> None:
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to, which appears under its name once all of it is on the disk; a failure leaves nothing."""
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PARTIAL}")
+    """A file to write to, which appears under its name once all of it is on the disk; a failure leaves nothing.
+
+    What a kill leaves is :func:`partial_of` the file, which the next one who writes the file removes.
+    """
     try:
-        with _named_when_whole(Disk(), partial, path) as file, os.fdopen(file, "wb", closefd=False) as stream:
+        with (
+            _named_when_whole(Disk(), partial_of(path), path, shared=True) as file,
+            io.BufferedWriter(_Stream(file, "wb", closefd=False), 1 << 20) as stream,
+        ):
             yield stream
     except OSError as error:
         raise StorageError(f"`{path}` could not be written: {error}; check the folder and the disk.") from error
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
+
+
+class _Stream(io.FileIO):
+    """An open file whose bytes are written by a :class:`Disk`."""
+
+    def write(self, data: Any, /) -> int:
+        Disk().write(self.fileno(), data)
+        return memoryview(data).nbytes
+
+
+def partial_of(path: Path) -> Path:
+    """What a file is called until all of it is on the disk."""
+    return path.with_name(f".{path.name}{PARTIAL}")
 
 
 @contextmanager
-def _named_when_whole(disk: Disk, partial: Path, path: Path) -> Iterator[int]:
-    """A new file under the name ``partial``, open for writing, which is called ``path`` once it is on the disk."""
-    file = disk.create(partial)
+def _named_when_whole(disk: Disk, partial: Path, path: Path, *, shared: bool = False) -> Iterator[int]:
+    """A new file under the name ``partial``, open for writing, which is called ``path`` once it is on the disk.
+
+    ``shared``: others may write the same file, so the name is claimed, and left to nobody if this fails.
+    """
+    file = _claimed(disk, partial) if shared else disk.create(partial)
     try:
         yield file
         if os.fstat(file).st_size:  # of nothing there is nothing to lose
             disk.fsync(file)
+        disk.rename(partial, path)
+    except BaseException:
+        if shared:
+            with suppress(OSError):
+                disk.remove(partial)
+        raise
     finally:
         disk.close(file)
-    disk.rename(partial, path)
     disk.sync_folder(path.parent)
 
 
-def sync_folder(path: Path) -> None:
-    """Make the names in a folder survive a power cut."""
-    Disk().sync_folder(path)
+def _claimed(disk: Disk, partial: Path) -> int:
+    """A new file, locked while it is open; one of that name that nobody has locked was left by a kill, and goes.
+
+    What was left is removed and never written to: it might be another name of somebody's file.
+    """
+    until = time.monotonic() + _PATIENCE
+    while time.monotonic() < until:
+        try:
+            file, new = disk.create(partial), True
+        except FileExistsError:
+            try:
+                file, new = disk.open_append(partial), False
+            except FileNotFoundError:
+                continue
+        if _locks(file) and _is_named(file, partial):
+            if new:
+                return file
+            disk.remove(partial)
+        disk.close(file)
+        time.sleep(0.005)
+    raise OSError(errno.EAGAIN, "another process is writing it", str(partial))
+
+
+def _locks(file: int) -> bool:
+    """Lock an open file, unless another has; a file system without locks is taken as it is."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno not in (errno.EACCES, errno.EAGAIN)
+    return True
+
+
+def _is_named(file: int, path: Path) -> bool:
+    """Whether the open file is the one that has this name now."""
+    try:
+        found = os.stat(path, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(found, os.fstat(file))
 
 
 @contextmanager
@@ -155,30 +225,33 @@ def disk_faults_named(path: Path, remedy: str) -> Iterator[None]:
 LOCK = "lock"
 """The file that is locked."""
 
+_SIGNATURE, _MOST_SIGNATURE = "process ", 400
+
 _mine: set[tuple[int, int, int]] = set()
 _guard = threading.Lock()
 
 
 class Lock:
-    """Held from its creation until :meth:`release`."""
+    """Held from its creation until :meth:`release`; the file must be the lock of a writer of ours, past or present."""
 
-    def __init__(self, path: Path):
-        self._pid = os.getpid()
+    def __init__(self, path: Path, remedy: str = "wait until it is done, or open the store with writable=False"):
+        self._pid, self._remedy = os.getpid(), remedy
         with _guard:
-            # A link is not followed: what it points to would be overwritten. Closing a second descriptor of the file would give the lock away: look before opening.
-            if path.exists() and self._key(os.stat(path)) in _mine:
-                raise _taken(path, "this process has it open already")
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
-            try:
-                fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.ftruncate(self._file, 0)
-                os.pwrite(self._file, f"process {self._pid} on {platform.node()}".encode(), 0)
-            except OSError as error:
-                writer = os.pread(self._file, 200, 0).decode(errors="replace")
+            while (
+                True
+            ):  # until the file that is locked is the one that has the name: its owner may just have removed it
+                # Closing a second descriptor of the file would give the lock away: look before opening.
+                if path.exists() and self._key(os.stat(path)) in _mine:
+                    raise self._taken(path, "this process has it open already")
+                self._file = Disk().open_lock(path)
+                try:
+                    held = self._take(path)
+                except BaseException:
+                    os.close(self._file)
+                    raise
+                if held:
+                    break
                 os.close(self._file)
-                if error.errno in (errno.EACCES, errno.EAGAIN):
-                    raise _taken(path, f"{writer or 'another process'} is writing to it") from None
-                raise
             self._held = self._key(os.fstat(self._file))
             _mine.add(self._held)
 
@@ -189,10 +262,37 @@ class Lock:
                 _mine.remove(self._held)
                 os.close(self._file)
 
+    def _take(self, path: Path) -> bool:
+        try:
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EAGAIN):
+                raise self._taken(path, f"{self._signature() or 'another process'} is writing to it") from None
+            raise
+        if not _is_named(self._file, path):
+            return False
+        self._sign(path)
+        return True
+
+    def _sign(self, path: Path) -> None:
+        """Write down who has the lock, in a file that is ours to write."""
+        status = os.fstat(self._file)
+        ours = stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and status.st_size <= _MOST_SIGNATURE
+        signature = self._signature() if ours else ""
+        if not ours or not (signature.startswith(_SIGNATURE) or not signature):
+            remedy = "remove it, or choose another place"
+            raise InputError(str(path), "must be the lock of a writer of samples", "a file of another kind", remedy)
+        since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
+        with suppress(OSError):  # a full disk: the lock holds all the same
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, f"{_SIGNATURE}{self._pid} on {platform.node()} since {since}".encode(), 0)
+
+    def _signature(self) -> str:
+        text = os.pread(self._file, _MOST_SIGNATURE, 0).decode(errors="replace").strip("\0")  # zeros: after a power cut
+        return text if text.isprintable() else repr(text)
+
     def _key(self, status: os.stat_result) -> tuple[int, int, int]:
         return self._pid, status.st_dev, status.st_ino
 
-
-def _taken(path: Path, writer: str) -> InputError:
-    remedy = "wait until it is done, or open the store with writable=False"
-    return InputError(str(path.parent), "must have one writer at a time", writer, remedy)
+    def _taken(self, path: Path, writer: str) -> InputError:
+        return InputError(str(path.parent), "must have one writer at a time", writer, self._remedy)

@@ -4,6 +4,9 @@ What a file may hold is a :class:`Record`: a frozen structure whose fields have 
 (docs/files.schema.json). Numbers that are not finite, names given twice and fields nobody knows are refused: a file that
 another version wrote, or that was changed by hand, must not be half understood. Messages may quote a stranger's text, so it
 is quoted with its control characters escaped, and shortened.
+
+A record with a field ``seal`` is written with a short hash of every other field, and refused where one no longer fits: a bit
+that was flipped, or a number that somebody edited. It is no signature; whoever wants to deceive writes a new seal.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_origin
 
@@ -32,6 +35,9 @@ State = int | float | str | list[float] | None
 Option = bool | int | float | str | None
 Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | None"
 """What JSON can hold."""
+
+Seal = dict[str, str]
+"""A short hash of every field by its name, ``options.budget.samples``; None in a record that is not on the disk."""
 
 _PIECE = 1 << 20
 _MOST_DEPTH = 100  # our own files have six levels; Python's own limit would be met later, at any step
@@ -74,8 +80,41 @@ def as_record(value: object, kind: type[T], where: str, remedy: str) -> T:
 
 
 def read_record(path: Path, kind: type[T], most_bytes: int, remedy: str) -> T:
-    """The record in a file of at most that size."""
-    return as_record(read_json(path, most_bytes, remedy), kind, str(path), remedy)
+    """The record in a file of at most that size; one with a seal comes without it, once it fits."""
+    value = read_json(path, most_bytes, remedy)
+    record = as_record(value, kind, str(path), remedy)
+    if issubclass(kind, Record) and "seal" in kind.__struct_fields__:
+        _check_seal(value, kind, path, remedy)
+        record = msgspec.structs.replace(record, seal=None)  # type: ignore[type-var]
+    return record
+
+
+def _check_seal(value: dict[str, Any], kind: type[Record], path: Path, remedy: str) -> None:
+    """Refuse fields that no longer fit the seal of the file; files of the first format had none."""
+    first = msgspec.structs.fields(kind)[0]
+    if "seal" not in value and value[first.encode_name] == get_args(first.type)[0]:
+        return
+    told, found, now = value.get("seal") or {}, sealed(value)["seal"], dict(_named_leaves(value))
+    for name in sorted(told.keys() | found.keys()):
+        if told.get(name) != found.get(name):
+            rule = "must be what it was when the file was written, as the seal at its end says"
+            what = short(now[name]) if name in found else "no such field"
+            raise InputError(f"{path}: {plain(name, 200)}", rule, what, f"set it back, or {remedy}")
+
+
+def sealed(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a record as JSON has them, with the seal that fits them."""
+    rest = {name: value for name, value in fields.items() if name != "seal"}
+    marks = {name: hashlib.sha256(json.dumps(x).encode()).hexdigest()[:12] for name, x in _named_leaves(rest)}
+    return {**rest, "seal": marks}
+
+
+def _named_leaves(value: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for name, x in value.items():
+        if isinstance(x, dict) and x:
+            yield from _named_leaves(x, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", x
 
 
 def read_json(path: Path, most_bytes: int, remedy: str) -> Any:
@@ -103,7 +142,9 @@ def read_json(path: Path, most_bytes: int, remedy: str) -> Any:
 
 
 def write_json(path: Path, data: Any) -> None:
-    """Write ``data``, whole or not at all; numbers keep every digit."""
+    """Write ``data``, whole or not at all; numbers keep every digit, and a record that has room for a seal gets it."""
+    if isinstance(data, Record) and "seal" in data.__struct_fields__:
+        data = sealed(to_plain(data))
     text = json.dumps(data, indent=2, allow_nan=False, default=to_plain)
     with written_whole(path) as file:
         file.write(text.encode() + b"\n")

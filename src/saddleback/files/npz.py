@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from saddleback.errors import InputError, SaddlebackError, StorageError
 from saddleback.files.disk import written_whole
 from saddleback.files.json_file import plain, short
+from saddleback.files.memory import require_room
 
 BUDGET = 8 * 10**9
 """Bytes of arrays that a file may hold unless the caller says otherwise."""
@@ -76,6 +77,7 @@ def _members(
     if total > budget:
         rule = f"must hold at most {budget:,} bytes of arrays"
         raise InputError(str(path), rule, f"{total:,}", "give P as CSR parts")
+    require_room(total, f"the arrays of {path}", "give P as CSR parts")
     members: dict[str, zipfile.ZipInfo] = {}
     for info in archive.infolist():
         name = info.filename.removesuffix(".npy")

@@ -16,8 +16,8 @@ import numpy as np
 from saddleback.exact.bellman import Model
 from saddleback.exact.policy_iteration import optimum, solve_dense
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.numerics import rounded
 from saddleback.problem.policies import Policy
-from saddleback.problem.rounding import rounded
 from saddleback.problem.spaces import Array
 from saddleback.simulators.generative_model import GenerativeModel
 from saddleback.simulators.table import Table

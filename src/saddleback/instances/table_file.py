@@ -18,7 +18,6 @@ and 1, and ``minimise ()``, 1 where the reward is a cost. Numbers are float64 or
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from numpy.typing import NDArray
 
 from saddleback.errors import InputError
 from saddleback.files.npz import BUDGET, ArraySpec, read_arrays, write_arrays
+from saddleback.problem.names import file_name
 from saddleback.simulators.table import Table
 
 _CSR = ("P_data", "P_indices", "P_indptr")
@@ -56,7 +56,7 @@ def load_table(path: str | os.PathLike[str], budget: int = BUDGET) -> Table:
     arrays = read_arrays(path, _SPECS, budget)
     try:
         with np.errstate(over="raise", invalid="raise", divide="raise"):
-            table = _table(arrays, Path(path).stem)
+            table = _table(arrays, file_name(path))
             problem = table.problem()
             problem.values_of(np.full(1 + problem.num_constraints, problem.horizon))  # the largest values there can be
         return table
@@ -76,7 +76,7 @@ def save_table(table: Table, path: str | os.PathLike[str]) -> None:
         "constraints": np.asarray(table.constraints, dtype=np.float64),
         "thresholds": table.thresholds,
         "senses": np.array(table.senses, dtype=str),
-        "names": _text("names", table.names),
+        "names": np.array(table.names, dtype=str),
         "gamma": np.array(table.gamma),
         "rho": table.rho,
     }
@@ -87,7 +87,7 @@ def save_table(table: Table, path: str | os.PathLike[str]) -> None:
     if table.ranges is not None:
         arrays["ranges"] = np.array([(signal.low, signal.high) for signal in problem.signals[1:]])
     if table.state_names is not None:
-        arrays["state_names"] = _text("state_names", table.state_names)
+        arrays["state_names"] = np.array(table.state_names, dtype=str)
     if table.actions_allowed is not None:
         arrays["actions_allowed"] = table.actions_allowed.astype(np.int64)
     if table.minimise:
@@ -172,10 +172,3 @@ def _require_shape(arrays: dict[str, NDArray[Any]], name: str, shape: tuple[int,
     if arrays[name].shape != shape:
         remedy = "make it agree with reward and thresholds"
         raise InputError(name, f"must have shape {shape}", arrays[name].shape, remedy)
-
-
-def _text(name: str, entries: Any) -> NDArray[np.str_]:
-    for i, text in enumerate(entries):
-        if not text or not str(text).isprintable():
-            raise InputError(f"{name}[{i}]", "must be printable text to be stored", repr(text), "rename it")
-    return np.array(entries, dtype=str)

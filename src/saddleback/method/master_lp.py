@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saddleback.errors import NumericalError
-from saddleback.problem.rounding import PRICE_DIGITS, TIE, first_largest, on_grid, rounded
+from saddleback.problem.numerics import PRICE_DIGITS, TIE, first_largest, on_grid, rounded
 from saddleback.problem.spaces import Array
 
 

@@ -6,7 +6,7 @@
 The reward □ = r + λᵀc is handed over as a point of the simplex, σ = (1, λ)/(1 + Σλ), so □_σ = σᵀ(r, c_1..c_m) ∈ [0, 1]
 and R = 1: every solver here is positively homogeneous, the policy is the same, and λ = ∞ ("constraints only") is a point
 like any other. *Buffer oracles* see the problem and a buffer, never the simulator; *interactive oracles* get a metered
-:class:`~saddleback.simulators.generative_model.Sampler`.
+:class:`Tap` on it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,27 @@ from saddleback.designs.design import Design
 from saddleback.errors import NumericalError, optional_package, require
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import Policy
-from saddleback.problem.spaces import Array
+from saddleback.problem.spaces import Actions, Array, States
 from saddleback.sampling.buffer import Buffer, counted
-from saddleback.simulators.generative_model import Sampler
+
+
+class Tap(Protocol):
+    """What an interactive oracle may draw from: a simulator with a stream of its own, metered and limited."""
+
+    num_queries: int
+
+    @property
+    def remaining(self) -> int:
+        """How many more samples may be drawn."""
+        ...
+
+    def draw(self, states: States, actions: Actions) -> tuple[States, Array | None]:
+        """One next state per pair, and the observed signals where there are some."""
+        ...
+
+    def generator(self) -> np.random.Generator:
+        """Random numbers for choices that are not simulator calls."""
+        ...
 
 
 @runtime_checkable
@@ -82,7 +100,7 @@ class Needing(Protocol):
 class InteractiveSolver(Protocol):
     """A solver that decides for itself what to sample; its calls are metered."""
 
-    def solve_interactively(self, problem: CMDP, design: Design, sampler: Sampler, mixing: Array) -> list[Policy]:
+    def solve_interactively(self, problem: CMDP, design: Design, sampler: Tap, mixing: Array) -> list[Policy]:
         """One policy per row of ``mixing``."""
         ...
 
@@ -104,7 +122,7 @@ class Evaluator(Protocol):
 class InteractiveEvaluator(Protocol):
     """An evaluator that plays the policies itself; its calls are metered."""
 
-    def evaluate_interactively(self, problem: CMDP, sampler: Sampler, policies: Sequence[Policy]) -> Evaluator:
+    def evaluate_interactively(self, problem: CMDP, sampler: Tap, policies: Sequence[Policy]) -> Evaluator:
         """What was measured of ``policies``, as an evaluator that draws nothing more."""
         ...
 

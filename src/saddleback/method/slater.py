@@ -24,8 +24,8 @@ from saddleback.method.framework import Oracle
 from saddleback.method.master_lp import matrix_game
 from saddleback.method.oracles import Interval
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.numerics import first_largest
 from saddleback.problem.policies import Policy
-from saddleback.problem.rounding import first_largest
 from saddleback.problem.spaces import Array
 
 _MOST_COLUMNS = 60

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from saddleback.errors import InputError, require, takes
 from saddleback.problem.names import action_index
+from saddleback.problem.numerics import first_largest
 from saddleback.problem.policies import GreedyPolicy, Policy, TabularPolicy, as_table
-from saddleback.problem.rounding import first_largest
 from saddleback.problem.spaces import Actions, Array, Features, FiniteStates, States, StateSpace
+from saddleback.problem.user_code import GuardedFeatures, calling, guarded
 
 Mask = NDArray[np.bool_]
 
@@ -64,11 +65,13 @@ def read_allowed(given: Any, space: StateSpace, num_actions: int, names: tuple[s
 
 def _asked(function: Any, state: Any) -> Any:
     require(takes(function, 1), "actions_allowed", "must be a function of one state", "other arguments", _ALLOWED)
-    try:
+
+    def failed(said: str) -> InputError:
+        rule, found = "must return a list of actions", f"a function that {said} at state {state}"
+        return InputError("actions_allowed", rule, found, "mend the function")
+
+    with calling("actions_allowed", 1, failed):
         return function(state)
-    except Exception as error:  # the user's code: anything can happen
-        found = f"{type(error).__name__}: {error} at state {state}"
-        raise InputError("actions_allowed", "must return a list of actions", found, "mend the function") from error
 
 
 def _row(listed: Any, state: Any, num_actions: int, names: tuple[str, ...] | None) -> Mask:
@@ -169,6 +172,7 @@ def read_features(given: Any, num_actions: int, stand_ins: NDArray[np.int64] | N
         raise InputError("features", "must be a feature map", f"{type(given).__name__}", remedy)
     rule, remedy = f"must cover the problem's {num_actions} actions", "make the feature map and the problem agree"
     require(given.num_actions == num_actions, "features", rule, given.num_actions, remedy)
+    given = guarded(given, GuardedFeatures)
     if stand_ins is None or isinstance(given, RestrictedFeatures):
         return given
     own = getattr(given, "restricted", None)

@@ -16,13 +16,13 @@ budgets: c = 1 − cost. Column 0 of every ``(…, 1+m)`` array is the reward (o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from saddleback.errors import InputError, checked_arguments, number, require
+from saddleback.errors import InputError, checked_arguments, discount, require
 from saddleback.problem.actions import (
     Mask,
     described_policy,
@@ -32,14 +32,15 @@ from saddleback.problem.actions import (
     stand_ins_of,
 )
 from saddleback.problem.criteria import Criterion, Discounted
-from saddleback.problem.names import action_index, read_actions, state_space
+from saddleback.problem.names import action_index, check_name, read_actions, state_space
 from saddleback.problem.policies import Policy
 from saddleback.problem.signals import Constraint as Constraint
 from saddleback.problem.signals import Sense as Sense
 from saddleback.problem.signals import Signal, SignalFunction, read_constraints, read_signal
-from saddleback.problem.spaces import Actions, Array, BoxStates, Features, FiniteStates, States, StateSpace
+from saddleback.problem.spaces import MOST, Actions, Array, BoxStates, Features, FiniteStates, States, StateSpace
 from saddleback.problem.start import Start as Start
 from saddleback.problem.start import read_start
+from saddleback.problem.user_code import frozen_if_array, read_pairs
 
 _POOL = 8192  # pairs of a pool that nobody has given
 _GAMMA = "for undiscounted problems choose a horizon H and set gamma = 1 - 1/H"
@@ -111,13 +112,14 @@ class CMDP:
     ):
         for word, value in (("states", states), ("reward", reward), ("constraints", constraints)):
             require(value is not _MISSING, word, "must be given to CMDP", "nothing", f"add {word}=...")
-        number("gamma", gamma, 0, 1, open_high=True, remedy=_GAMMA)
+        discount(gamma, _GAMMA)
         space = state_space(states)
         A, names = read_actions(actions, num_actions)
+        require(A <= MOST, "actions", "must be at most 2^62", "more", "use fewer: int64 must number them")
         allowed = read_allowed(actions_allowed, space, A, names)
         stand_ins = None if allowed is None else stand_ins_of(allowed)
         _check_words(name, minimise, state_names, space)
-        listed = read_constraints(constraints)
+        listed = tuple(replace(c, signal=frozen_if_array(c.signal)) for c in read_constraints(constraints))
         if state_names is None and isinstance(space, FiniteStates) and space.named:
             state_names = space.names()
         known: dict[str, Any] = {
@@ -125,13 +127,13 @@ class CMDP:
             "start": read_start(start, space),
             "num_actions": A,
             "states": space,
-            "reward": reward,
+            "reward": frozen_if_array(reward),
             "constraints": listed,
             "features": read_features(features, A, stand_ins),
             "reward_range": reward_range,
-            "candidates": candidates,
+            "candidates": None if candidates is None else read_pairs("candidates", candidates, space),
             "name": name,
-            "state_names": state_names,
+            "state_names": None if state_names is None else list(state_names),
             "actions": names,
             "actions_allowed": allowed,
             "minimise": minimise,
@@ -140,7 +142,7 @@ class CMDP:
         for word, value in known.items():
             object.__setattr__(self, word, value)
         self.start.check(self.states)
-        given = [("reward", reward, reward_range), *((c.name, c.signal, c.range) for c in listed)]
+        given = [("reward", self.reward, reward_range), *((c.name, c.signal, c.range) for c in listed)]
         signals = tuple(read_signal(*g, space, A, names, stand_ins) for g in given)
         object.__setattr__(self, "signals", signals)
         self._set_units()
@@ -154,8 +156,8 @@ class CMDP:
         with np.errstate(all="ignore"):
             base, scale = np.where(up, low, high), np.where(up, high - low, low - high)
             thresholds = (b - base[1:] * H) / scale[1:]
-        finite = all(bool(np.all(np.isfinite(x))) for x in (base * H, scale * H, thresholds))
-        rule = "must have ranges and thresholds whose discounted totals are finite numbers"
+            finite = all(bool(np.all(np.isfinite(x))) for x in (base * H, scale * H, thresholds))
+        rule = "must have ranges and thresholds whose discounted totals are finite numbers of float64"
         found = f"ranges {list(zip(low.tolist(), high.tolist(), strict=True))}"
         require(finite, "reward, constraints", rule, found, "use units in which the numbers are of ordinary size")
         for word, value in (("base", base), ("scale", scale), ("thresholds", thresholds)):
@@ -288,6 +290,19 @@ class CMDP:
         S, A = self.num_states, self.num_actions
         return np.repeat(np.arange(S), A), np.tile(np.arange(A), S)
 
+    def some_pairs(self, number: int, rng: np.random.Generator) -> tuple[States, Actions]:
+        """Candidate pairs by chance, with repetition; where they are all of S × A they need not be listed for it."""
+        if self.lists_all_pairs:
+            every = (self.num_states or 0) * self.num_actions
+            require(
+                every < 2 * MOST, "candidates", "must be given for 2^63 pairs or more", None, "pass a pool of pairs"
+            )
+            places = rng.integers(0, every, number)
+            return places // self.num_actions, places % self.num_actions
+        states, actions = self.pairs()
+        chosen = rng.integers(0, len(actions), number)
+        return np.asarray(states)[chosen], np.asarray(actions)[chosen]
+
     @property
     def lists_all_pairs(self) -> bool:
         """Whether :meth:`pairs` are all there are."""
@@ -307,7 +322,7 @@ class CMDP:
 
 
 def _check_words(name: Any, minimise: Any, state_names: Any, space: StateSpace) -> None:
-    require(isinstance(name, str), "name", "must be text", repr(name), 'write name="shop"')
+    check_name("name", name, 'write name="shop"')
     true_or_false = isinstance(minimise, (bool, np.bool_))
     require(true_or_false, "minimise", "must be True or False", repr(minimise), "write minimise=True for costs")
     if state_names is not None:
@@ -316,3 +331,5 @@ def _check_words(name: Any, minimise: Any, state_names: Any, space: StateSpace) 
         require(listed, "state_names", rule, f"{state_names!r:.80}", remedy)
         fits = isinstance(space, FiniteStates) and len(state_names) == space.num
         require(fits, "state_names", rule, f"{len(state_names)} names", remedy)
+        for i, state in enumerate(state_names):
+            check_name(f"state_names[{i}]", state, "rename it")

@@ -14,15 +14,17 @@ from __future__ import annotations
 
 import math
 import operator
+import os
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saddleback.errors import InputError, nearest, require, whole_number
-from saddleback.problem.spaces import BoxStates, FiniteStates, StateSpace
+from saddleback.errors import InputError, nearest, plain_text, require, whole_number
+from saddleback.problem.spaces import MOST, BoxStates, FiniteStates, StateSpace
 
 _SPELLINGS = (
     "give a number of states, a list of their names, a tuple of ranges such as (range(10), range(5)), "
@@ -30,6 +32,20 @@ _SPELLINGS = (
 )
 _ACTIONS = 'give a number of actions, or a list of their names such as ["wait", "repair"]'
 _SHOWN = 6  # states in a message
+
+LONGEST_NAME = 200
+
+
+def check_name(where: str, name: Any, remedy: str) -> None:
+    """Refuse what cannot be shown as it is in a terminal, a table or a page."""
+    good = isinstance(name, str) and bool(name) and plain_text(name, LONGEST_NAME) == name
+    rule = f"must be text to be shown: 1 to {LONGEST_NAME} printable characters"
+    require(good, where, rule, plain_text(repr(name), 80), remedy)
+
+
+def file_name(path: str | os.PathLike[str]) -> str:
+    """What a problem is called that has no other name than its file's, which may hold any bytes."""
+    return plain_text(Path(path).stem, LONGEST_NAME)
 
 
 @dataclass(frozen=True, init=False)
@@ -93,7 +109,6 @@ class ProductStates(FiniteStates):
         read = tuple(_factor(i, f) for i, f in enumerate(factors))
         require(len(read) > 0, "states", "must have at least one factor", "none", "write ProductStates((10, 5))")
         num = math.prod(len(f) if isinstance(f, range) else f.num for f in read)
-        require(num < 1 << 62, "states", "must have fewer than 2^62 states", num, "use BoxStates and features")
         super().__init__(num)
         object.__setattr__(self, "factors", read)
 
@@ -145,7 +160,7 @@ def state_space(given: Any) -> StateSpace:
 def _listed(given: Iterable[Any]) -> StateSpace:
     """A range or a list: the states 0 … n − 1 where that is what it says, else a product or a declared list."""
     if isinstance(given, range):
-        require(len(given) > 0, "states", "must hold at least one state", given, _SPELLINGS)
+        _check_range("states", given)
         return FiniteStates(len(given)) if (given.start, given.step) == (0, 1) else ListedStates(given)
     listed = list(given)
     if listed and any(isinstance(entry, range) for entry in listed):
@@ -157,11 +172,19 @@ def _listed(given: Iterable[Any]) -> StateSpace:
 
 def _factor(i: int, given: Any) -> range | ListedStates:
     if isinstance(given, range):
-        require(len(given) > 0, f"states[{i}]", "must hold at least one value", given, "begin before the end")
+        _check_range(f"states[{i}]", given)
         return given
     if isinstance(given, (list, tuple)):
         return ListedStates(given)
-    return range(whole_number(f"states[{i}]", given, 1, "each factor is a number, a range or a list of names"))
+    return _factor(
+        i, range(whole_number(f"states[{i}]", given, 1, "each factor is a number, a range or a list of names"))
+    )
+
+
+def _check_range(where: str, given: range) -> None:
+    """``len`` itself fails beyond int64."""
+    size = (given[-1] - given[0]) // given.step + 1 if given else 0
+    require(0 < size < MOST, where, "must hold at least one value, and fewer than 2^62", given, "mend its ends")
 
 
 def _plain(state: Any) -> Any:
@@ -227,11 +250,11 @@ def read_actions(actions: Any, num_actions: Any) -> tuple[int, tuple[str, ...] |
         rule = "must be how many there are, or a list of their names"
         raise InputError("actions", rule, f"{actions!r:.80}", _ACTIONS)
     if isinstance(actions, Iterable) and not (isinstance(actions, np.ndarray) and actions.ndim == 0):
-        names = tuple(actions)
+        names, seen = tuple(actions), set[str]()
         for i, name in enumerate(names):
-            where, rule = f"actions[{i}]", "must differ from the other names"
-            require(isinstance(name, str) and bool(name), where, "must be a name", repr(name), _ACTIONS)
-            require(name not in names[:i], where, rule, repr(name), "rename one")
+            check_name(f"actions[{i}]", name, _ACTIONS)
+            require(name not in seen, f"actions[{i}]", "must differ from the other names", repr(name), "rename one")
+            seen.add(name)
         require(len(names) > 0, "actions", "must hold at least one action", "an empty list", _ACTIONS)
     number = len(names) if names is not None else whole_number("actions", actions, 1, _ACTIONS)
     if num_actions not in (None, number):

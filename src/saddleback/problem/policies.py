@@ -100,6 +100,7 @@ class _Linear(_Stationary):
     def __post_init__(self) -> None:
         kind = np.asarray(self.theta).dtype
         require(kind == np.float64, "theta", "must be float64", str(kind), "convert it where it is made")
+        object.__setattr__(self, "theta", np.array(self.theta))
 
     @property
     def num_actions(self) -> int:
@@ -158,12 +159,12 @@ class TabularPolicy(_Stationary):
     @classmethod
     def deterministic(cls, actions: NDArray[Any], num_actions: int) -> TabularPolicy:
         """One action per state."""
-        return cls(np.asarray(actions, dtype=np.int64), num_actions)
+        return cls(np.array(actions, dtype=np.int64), num_actions)
 
     @classmethod
     def stochastic(cls, probabilities: Array) -> TabularPolicy:
         """Action probabilities ``(S, A)``, each row summing to one."""
-        p = np.asarray(probabilities, dtype=np.float64)
+        p = np.array(probabilities, dtype=np.float64)
         sums = p.sum(axis=1)
         bad = np.flatnonzero(~(np.abs(sums - 1) <= 1e-9) | ~np.all(p >= 0, axis=1))
         if bad.size:
@@ -205,6 +206,9 @@ class MixturePolicy:
 
     members: tuple[Policy, ...]
     weights: Array
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", np.array(self.weights))
 
     @classmethod
     def of(cls, members: Sequence[Policy], weights: Array) -> MixturePolicy:

@@ -18,6 +18,7 @@ from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import TypeVar
 
 from saddleback.errors import InputError, require
+from saddleback.problem.user_code import as_value, calling
 
 Part = TypeVar("Part")
 
@@ -59,11 +60,13 @@ class Registry(MutableMapping[str, Part]):
 
     def _load(self, point: EntryPoint) -> Part:
         remedy = f"mend or uninstall {_package(point)}"
-        try:
+
+        def failed(said: str) -> InputError:
+            rule = f"must load from the package {_package(point)}"
+            return InputError(point.name, rule, f"{as_value(said, 'a module')} in {point.value}", remedy)
+
+        with calling(f"the module of {point.value}", 1, failed):
             part: Part = point.load()
-        except Exception as error:  # whatever a stranger's module raises when it is imported
-            found = f"{type(error).__name__}: {error} in {point.value}"
-            raise InputError(point.name, f"must load from the package {_package(point)}", found, remedy) from error
         rule = f"must be something to call in the package {_package(point)}"
         require(callable(part), point.name, rule, f"{part!r} as {point.value}", remedy)
         return part

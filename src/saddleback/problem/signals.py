@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.errors import InputError, SaddlebackError, checked_arguments, number, require, takes
-from saddleback.problem.names import Action
+from saddleback.problem.names import Action, check_name
 from saddleback.problem.spaces import (
     Actions,
     Array,
@@ -27,6 +27,7 @@ from saddleback.problem.spaces import (
     own_states,
     refuse_float32,
 )
+from saddleback.problem.user_code import calling, fail, frozen, lent
 
 SignalFunction = Callable[[States, Actions], Array]
 Sense = Literal[">=", "<="]
@@ -73,9 +74,17 @@ class LoopedMap:
 
     def __call__(self, states: States, actions: Actions) -> Array:
         """One call a pair."""
-        ones = states.tolist() if states.ndim == 1 else list(states)
-        values = _stacked("values", [self.function(s, a) for s, a in zip(ones, actions.tolist(), strict=True)])
+        ones = states.tolist() if states.ndim == 1 else list(lent(states))
+        pairs = zip(ones, actions.tolist(), strict=True)
+        values = _stacked("values", [self._at(s, a) for s, a in pairs])
         return values.astype(np.float64) if values.dtype.kind in "iub" else values
+
+    def _at(self, state: Any, action: int) -> Any:
+        try:
+            return self.function(state, action)
+        except BaseException as error:  # the user's code: anything can happen
+            name = getattr(self.function, "path", getattr(self.function, "__name__", "values"))
+            fail(error, lambda said: _failed(name, said, f"at state {state}, action {action}"))
 
 
 class PairFunction:
@@ -99,10 +108,8 @@ class PairFunction:
             self._for_one = self._written_for_one(states, actions)
         if self._for_one:
             return self._one_by_one(states, actions)
-        try:
-            x = np.asarray(self.function(states, actions))
-        except Exception as error:  # the user's code: anything can happen
-            raise self._failed(error, f"for {len(states)} pairs") from error
+        with calling(self.name, len(states), lambda said: self._failed(said, f"for {len(states)} pairs")):
+            x = np.array(self.function(lent(states), lent(actions)))
         rule, remedy = (
             f"must return an array ({len(states)},) for {len(states)} pairs",
             "vectorise it over states and actions",
@@ -113,14 +120,16 @@ class PairFunction:
     def _written_for_one(self, states: States, actions: Actions) -> bool:
         rows = np.arange(3 + states[0].size) % len(states)  # never as many as a point has coordinates
         try:
-            x = np.asarray(self.function(states[rows], actions[rows]))
+            with calling(self.name, 1, lambda said: self._failed(said, "")):
+                x = np.asarray(self.function(states[rows], actions[rows]))
             if x.shape == rows.shape:
                 return False
-        except Exception:  # tried again below, one by one
+        except SaddlebackError:  # tried again below, one by one
             pass
         try:
-            return np.ndim(self._call(own_states(self.space, states[:1])[0], int(actions[0]))) == 0
-        except Exception:
+            with calling(self.name, 1, lambda said: self._failed(said, "")):
+                return np.ndim(self._call(own_states(self.space, states[:1])[0], int(actions[0]))) == 0
+        except SaddlebackError:
             return False  # the error of the call with arrays is the one to show
 
     def _call(self, state: Any, action: int) -> Any:
@@ -131,7 +140,8 @@ class PairFunction:
         keys: list[Any] = list(zip(states.tolist(), actions.tolist(), strict=True)) if finite else []
         new = [i for i in range(len(states)) if not finite or keys[i] not in self._kept]
         pairs = zip(own_states(self.space, states[new]), actions[new].tolist(), strict=True)
-        found = [self._number(s, a) for s, a in pairs]
+        with calling(self.name, len(new)):
+            found = [self._number(s, a) for s, a in pairs]
         if not finite:
             return _stacked(self.name, found)
         if len(self._kept) + len(new) > _MOST_KEPT:
@@ -145,18 +155,20 @@ class PairFunction:
         shown = action if self.actions is None else self.actions[action]
         try:
             x = self._call(state, action)
-        except Exception as error:
-            raise self._failed(error, f"at state {state}, action {shown}") from error
+        except BaseException as error:
+            fail(error, lambda said: self._failed(said, f"at state {state}, action {shown}"))
         if np.ndim(x) != 0 or np.asarray(x).dtype.kind not in "iubf":
             where = f"{x!r:.80} at state {state}, action {shown}"
             raise InputError(self.name, "must return a number for a pair", where, "return reward or cost only")
         return x
 
-    def _failed(self, error: Exception, where: str) -> SaddlebackError:
-        if isinstance(error, SaddlebackError):
-            return error
-        found = f"{type(error).__name__}: {error} ({where})"
-        return InputError(self.name, "must not fail for a pair of the problem", found, "mend the function")
+    def _failed(self, said: str, where: str) -> InputError:
+        return _failed(self.name, said, where)
+
+
+def _failed(name: str, said: str, where: str) -> InputError:
+    rule = "must not fail for a pair of the problem"
+    return InputError(name, rule, f"a function that {said} ({where})", "mend the function")
 
 
 @dataclass(frozen=True)
@@ -229,7 +241,7 @@ def read_signal(
     if span is None and low == high:
         high = low + 1.0  # a constant signal: any span does
     require(low < high < np.inf, name, "must have a finite range with low < high", (low, high), "rescale it")
-    signal = Signal(name, values, low, high)
+    signal = Signal(name, frozen(values), low, high)
     s, a = np.divmod(np.arange(values.size), num_actions)
     signal.check(values.ravel(), s, a)
     return signal
@@ -262,8 +274,7 @@ def read_constraints(given: Any) -> Sequence[Constraint]:
         raise InputError("constraints", rule, f"{type(given).__name__} {given!r:.60}", _CONSTRAINT)
     for i, c in enumerate(given):
         require(isinstance(c, Constraint), f"constraints[{i}]", "must be a Constraint", f"{c!r:.60}", _CONSTRAINT)
-        named = isinstance(c.name, str) and bool(c.name)
-        require(named, f"constraints[{i}].name", "must be text", repr(c.name), _CONSTRAINT)
+        check_name(f"constraints[{i}].name", c.name, _CONSTRAINT)
         _check_constraint(c)
     require(len(given) >= 1, "constraints", "must hold at least one constraint", 0, "add a Constraint")
     names = [c.name for c in given]

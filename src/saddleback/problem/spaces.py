@@ -14,11 +14,15 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from saddleback.errors import InputError, require, whole_number
+from saddleback.errors import InputError, plain_text, require, whole_number
+from saddleback.problem.user_code import frozen
 
 Array = NDArray[np.float64]
 States = NDArray[Any]
 Actions = NDArray[np.int64]
+
+MOST = 1 << 62
+"""States are fewer, and actions at most as many: int64 can number them."""
 
 _LISTED = 100_000  # states whose names are listed for reports
 
@@ -73,10 +77,19 @@ class FiniteStates:
     """The states 0 … num − 1; ``named`` where the user's own states are something else."""
 
     named: ClassVar[bool] = False
+    dtype: ClassVar[type] = np.int64
     num: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "num", whole_number("states", self.num, 1, "give the number of states"))
+        num = whole_number("states", self.num, 1, "give the number of states")
+        require(
+            num < MOST,
+            "states",
+            "must be fewer than 2^62",
+            f"{num:.3e}" if num < 1e300 else "more",
+            "use BoxStates and features",
+        )
+        object.__setattr__(self, "num", num)
 
     def index(self, state: Any) -> int:
         """The place of one of the user's states, or an :class:`InputError`."""
@@ -98,7 +111,7 @@ class FiniteStates:
 
     def names(self) -> list[str] | None:
         """All of them, for reports; None where they are too many to list."""
-        return None if self.num > _LISTED else [str(s) for s in self.own(np.arange(self.num))]
+        return None if self.num > _LISTED else [plain_text(str(s), 200) for s in self.own(np.arange(self.num))]
 
     def outside(self, states: States) -> NDArray[np.bool_]:
         """Which of ``states`` do not belong to the space, ``(n,)``."""
@@ -110,18 +123,23 @@ class FiniteStates:
             return f"must be an integer array (n,), not {states.dtype} {states.shape}"
         return None
 
+    def cast(self, states: States) -> States:
+        """``states`` as int64, which every array of them is here; what is no array of states stays as it is."""
+        return states.astype(np.int64, copy=False) if states.dtype.kind in "iu" else states
+
 
 @dataclass(frozen=True)
 class BoxStates:
     """Points of R^k between ``low`` and ``high`` (infinite bounds are fine)."""
 
+    dtype: ClassVar[type] = np.float64
     low: Array
     high: Array
 
     def __post_init__(self) -> None:
         for name in ("low", "high"):
             try:
-                corner = np.atleast_1d(np.asarray(getattr(self, name), dtype=np.float64))
+                corner = frozen(np.atleast_1d(np.asarray(getattr(self, name), dtype=np.float64)))
             except (TypeError, ValueError):
                 given = repr(getattr(self, name))
                 raise InputError(f"states.{name}", "must be numbers", given, "give one bound per coordinate") from None
@@ -148,7 +166,13 @@ class BoxStates:
         """What is wrong with the array as such (dtype, shape), or None."""
         if states.ndim != 2 or states.shape[1] != self.dim or states.dtype.kind != "f":
             return f"must be a float array (n, {self.dim}), not {states.dtype} {states.shape}"
+        if not np.array_equal(self.cast(states), states, equal_nan=True):
+            return f"must be numbers that float64 can hold, which some of these {states.dtype} are not"
         return None
+
+    def cast(self, states: States) -> States:
+        """``states`` as float64, which every array of them is here; what is no array of numbers stays as it is."""
+        return states.astype(np.float64, copy=False) if states.dtype.kind == "f" else states
 
 
 StateSpace = FiniteStates | BoxStates

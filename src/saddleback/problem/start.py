@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from saddleback.errors import InputError, number, require
 from saddleback.problem.spaces import Array, FiniteStates, States, StateSpace, as_float64
+from saddleback.problem.user_code import calling, frozen, frozen_if_array
 
 StartSampler = Callable[[int, np.random.Generator], States]
 """``sampler(number, rng)``: so many independent start states."""
@@ -30,20 +31,27 @@ class Start:
     sampler: StartSampler | None = None
 
     def __post_init__(self) -> None:
-        states, weights = np.asarray(self.states), np.asarray(self.weights)
+        for word in ("states", "weights"):  # what the problem refuses, such as rows of several lengths, stays as it is
+            object.__setattr__(self, word, frozen_if_array(getattr(self, word)))
+        states, weights = self.states, self.weights
+        if not (isinstance(states, np.ndarray) and isinstance(weights, np.ndarray)):
+            return
+        if states.dtype.kind in "iuf":
+            states = frozen(states.astype(np.float64 if states.dtype.kind == "f" else np.int64, copy=False))
+            object.__setattr__(self, "states", states)
         if states.ndim != 1 or states.dtype.kind not in "iu" or weights.shape != states.shape:
             return  # points, or what the problem will refuse
         distinct, where = np.unique(states, return_inverse=True)
         if len(distinct) < len(states):  # a state that is given twice has the sum of its weights
-            object.__setattr__(self, "states", distinct)
-            object.__setattr__(self, "weights", np.bincount(where, weights.astype(np.float64)))
+            object.__setattr__(self, "states", frozen(distinct))
+            object.__setattr__(self, "weights", frozen(np.bincount(where, weights.astype(np.float64))))
 
     @classmethod
     def sampled(cls, sampler: StartSampler, number: int = 1024, seed: int = 0) -> Start:
         """From ``sampler(number, rng) -> states``."""
         require(number >= 1, "number", "must be at least 1", number, "1024 starts are usually enough")
         rng = np.random.Generator(np.random.Philox(np.random.SeedSequence(seed)))
-        return cls.equally(np.array(sampler(number, rng)), sampler)
+        return cls.equally(asked(sampler, number, rng), sampler)
 
     @classmethod
     def equally(cls, states: States, sampler: StartSampler | None = None) -> Start:
@@ -77,6 +85,16 @@ class Start:
         good = w.dtype.kind in "iuf" and w.shape == (len(given),) and bool(np.all(w >= 0))
         rule = "must be non-negative, one a start state, and sum to 1"
         require(good and abs(float(w.sum()) - 1) < 1e-9, "start.weights", rule, w, "give a probability vector")
+
+
+def asked(sampler: StartSampler, number: int, rng: np.random.Generator) -> States:
+    """What a user's sampler of states gives."""
+
+    def failed(said: str) -> InputError:
+        return InputError("sampler", "must give states", f"a function that {said}", "mend it: sampler(number, rng)")
+
+    with calling("the sampler of states", number, failed):
+        return np.array(sampler(number, rng))
 
 
 def read_start(given: Any, space: StateSpace) -> Start:

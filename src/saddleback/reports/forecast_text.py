@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
+from saddleback.errors import plain_text
+from saddleback.files.memory import limit
 from saddleback.runs.numbers import add_row, confidence, duration, empty_table, number, roughly, size
-from saddleback.sampling.memory import limit
 from saddleback.solving.forecast import AFFORDABLE, Forecast
 
 _USUAL_MOST = 100_000_000  # simulator calls after which `solve --epsilon` gives up unless told otherwise
@@ -43,7 +44,7 @@ def print_forecast(console: Console, found: Forecast, command: str) -> None:
     console.print(f"All this took a pilot of {found.pilot_samples:,} simulator calls, which by itself proves {proves}.")
     console.print(_advice(found))
     if found.recommended == "adaptive":
-        console.print(f"    {escape(command)}", soft_wrap=True, highlight=False)
+        console.print(f"    {escape(plain_text(command, 4000))}", soft_wrap=True, highlight=False)
     if (needed := found.recommended_bytes) is not None and needed > (room := limit()).bytes:
         console.print(
             f"It takes more memory than there is, {size(needed)} of {size(room.bytes)} ({room.source}): ask for less accuracy, "

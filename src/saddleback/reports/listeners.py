@@ -100,10 +100,10 @@ class MLflow:
 BY_NAME: dict[str, Callable[[str], Callback]] = {"jsonl": JSONLines, "tensorboard": TensorBoard, "mlflow": MLflow}
 
 
-def make(text: str) -> Callback:
-    """The callback that ``name:place`` stands for, as in ``tensorboard:logs``."""
+def make(text: str, *, force: bool = False) -> Callback:
+    """The callback that ``name:place`` stands for, as in ``tensorboard:logs``; ``force`` lets a file be replaced."""
     name, colon, place = text.partition(":")
     if name not in BY_NAME or not colon or not place:
         rule = f"must look like name:place, the name one of {', '.join(BY_NAME)}"
         raise InputError("--callback", rule, repr(text), "for example --callback tensorboard:logs")
-    return BY_NAME[name](place)
+    return JSONLines(place, force=force) if name == "jsonl" else BY_NAME[name](place)

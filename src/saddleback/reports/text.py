@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.markup import escape
 
+from saddleback.errors import plain_text
 from saddleback.problem.cmdp import CMDP
 from saddleback.runs.numbers import add_row, at_most, between, confidence, duration, empty_table, number
 
@@ -76,6 +77,8 @@ def print_exact(console: Console, problem: CMDP, answer: ExactAnswer) -> None:
 
 def print_frontier(console: Console, curve: Frontier) -> None:
     """Threshold, best reward, price and mixture, one row per threshold."""
+    from saddleback.certificates.certificate import SUSPECTED
+
     problem = curve.problem
     moving = problem.constraints[curve.constraint]
     console.print(
@@ -107,6 +110,8 @@ def print_frontier(console: Console, curve: Frontier) -> None:
         f"confidence, from {curve.band.samples:,} further calls; a dash: no policy is proved to meet that threshold. Below "
         f"this assumes {curve.band.assumes[below]}; above, {curve.band.assumes[above]}."
     )
+    for remark in curve.band.contradictions:
+        console.print(f"[red]Contradiction:[/red] {escape(remark.text)}, so there is no bound above. {SUSPECTED}.")
 
 
 def frontier_json(curve: Frontier) -> dict[str, Any]:
@@ -125,7 +130,7 @@ def print_recertified(console: Console, problem: CMDP, run: Run, proof: Certific
     from saddleback.runs.text import print_certificate
 
     console.print(
-        f"[bold]{escape(problem.name)}[/bold], {escape(str(run.path))}: "
+        f"[bold]{escape(problem.name)}[/bold], {escape(plain_text(str(run.path), 1000))}: "
         f"{proof.samples + pilot:,} new simulator calls with seed {proof.seed}, {pilot:,} of them a pilot."
     )
     strict = run.request.get("feasibility") == "strict"
@@ -145,17 +150,24 @@ def print_recertified(console: Console, problem: CMDP, run: Run, proof: Certific
 
 def print_recheck(console: Console, run: Run, checks: Sequence[Check]) -> None:
     """One row per check, what failed in words, and what could not be checked."""
-    table = empty_table(f"{escape(str(run.path))}: the stored proof, computed again", ["statement", "outcome"], [])
+    from saddleback.runs.recheck import NOT_CHECKED
+
+    path = escape(plain_text(str(run.path), 1000))
+    table = empty_table(f"{path}: the stored proof, computed again", ["statement", "outcome"], [])
     table.add_column("detail", overflow="fold")
     for check in checks:
-        add_row(table, check.name, "agrees" if check.passed else "DISAGREES", check.detail)
+        add_row(table, check.name, check.word, check.detail)
     console.print(table)
-    bad = sum(not c.passed for c in checks)
+    bad, open_ = sum(not c.passed for c in checks), [c.name for c in checks if c.word == "not checked"]
+    followed = len(checks) - len(open_)
     if bad:
         console.print(f"[red]{bad} of {len(checks)} statements do not follow from the stored numbers.[/red]")
     else:
-        console.print(f"[green]All {len(checks)} statements follow from the stored numbers.[/green]")
+        console.print(f"[green]All {followed} statements that could be checked follow from the stored numbers.[/green]")
+    if open_:
+        console.print(
+            f"Not checked: {escape(', '.join(open_))}; `saddleback certify` without --recheck draws new samples."
+        )
     console.print(
-        "Without new samples the bound on the best mixed reward is taken as stated; "
-        "`saddleback certify` without --recheck draws new ones."
+        f"Nor are {'; '.join(NOT_CHECKED)}. Rollouts or counts replaced as a whole cannot be told from others."
     )

@@ -78,6 +78,15 @@ class LinearityRecord(Record, frozen=True):
     tests: list[Finding]
 
 
+class AboutRecord(Record, frozen=True):
+    """What a certificate is about: the SHA-256 of the files with policy, rollouts and bound, and the problem's digest."""
+
+    problem: str
+    policy: str | None = None
+    rollouts: str | None = None
+    bound: str | None = None
+
+
 class CertificateRecord(Record, frozen=True, omit_defaults=False):
     """A certificate, with lists of the right lengths for its problem."""
 
@@ -99,6 +108,8 @@ class CertificateRecord(Record, frozen=True, omit_defaults=False):
     remarks: list[str]
     problem: ProblemRecord
     leverage: Leverage | None = None
+    contradictions: tuple[str, ...] = ()
+    about: AboutRecord | None = None
     slack_bound: float | UnsetType = UNSET
     infeasible: Literal["proved", "not proved"] | UnsetType = UNSET
 
@@ -113,12 +124,17 @@ class CertificateRecord(Record, frozen=True, omit_defaults=False):
             for name in ("mean", "variance", "low", "high"):
                 check(len(getattr(rollouts, name)) == 1 + m, f"evidence.rollouts.{name} must have {1 + m} entries")
             check([len(x) for x in rollouts.tail] == [1 + m] * 2, f"evidence.rollouts.tail must have 2 rows of {1 + m}")
+        fitted = self.evidence.fitted
+        if fitted is not None:
+            lengths = (len(fitted.values), len(fitted.errors))
+            check(lengths == (1 + m, 1 + m), f"evidence.fitted must have {1 + m} entries")
         if bound is not None:
             sigma = bound.sigma
             simplex = len(sigma) == 1 + m and min(sigma) >= 0 and abs(sum(sigma) - 1) <= 1e-9
             check(simplex, f"evidence.bound.sigma must be {1 + m} probabilities")
 
 
-def certificate_fields(certificate: Certificate, problem: CMDP) -> dict[str, Any]:
-    """What the file holds, in its order."""
-    return {**certificate.to_json(), "problem": to_plain(ProblemRecord.of(problem))}
+def certificate_fields(certificate: Certificate, problem: CMDP, about: AboutRecord | None = None) -> dict[str, Any]:
+    """What the file holds, in its order; ``about`` names the files of a run that it belongs to."""
+    fields = {**certificate.to_json(), "problem": to_plain(ProblemRecord.of(problem))}
+    return fields if about is None else {**fields, "about": to_plain(about)}

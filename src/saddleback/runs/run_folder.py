@@ -1,29 +1,29 @@
 """A run as a folder: everything to use its policy, to check its proof, and to draw a new one.
 
-    run.json           what was asked, with which versions, and size and SHA-256 of every other file
+    run.json           what was asked, of which problem, with which versions, and size and SHA-256 of every other file; sealed
     solution.json      the answer, as ``solve --json`` prints it, without the certificate
     certificate.json   the proof, if there is one (docs/certificate.md)
     policy.npz         the mixture, if there is one (:mod:`~saddleback.problem.policy_file`)
-    rollouts.npz       what the intervals are made of: values (n, 1+m), low and high (1+m,), tail (2, 1+m), in utilities
+    rollouts.npz       what the intervals are made of: values (n, 1+m), low and high (1+m,), tail (2, 1+m) … in utilities
+    bound.npz          what a bound over all policies of a table is made of
     problem.npz        a copy of the problem table, if the problem came from a file
     frontier.json, dual.json, design.json    what a report draws besides (:mod:`~saddleback.runs.drawings_file`)
     trace.jsonl        what happened, one event a line (docs/callbacks.md)
     samples/           every sample that was drawn, with manifests of its own (:mod:`saddleback.sampling.executors.durable`)
 
-The folder is filled under another name, each file synced and renamed, and gets its own name when all of it is on the disk:
-it is there whole or not at all. Loading trusts nothing: sizes, then hashes, then the contents.
+The folder is filled in the work folder (:mod:`~saddleback.runs.work_folder`), each file synced and renamed, and gets its place
+when all of it is on the disk: it is there whole or not at all. Loading trusts nothing: sizes, then hashes, then the contents.
 """
 
 from __future__ import annotations
 
 import os
 import platform
-import secrets
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Final, Literal, NamedTuple, TypeVar, cast, get_args
+from typing import Annotated, Any, Final, Literal, TypeVar, cast
 
 import numpy as np
 import scipy
@@ -31,41 +31,32 @@ from msgspec import Meta
 
 from saddleback._version import __version__
 from saddleback.errors import InputError, StorageError
-from saddleback.files.disk import sync_folder, written_whole
-from saddleback.files.json_file import Option, Record, Whole, check, read_record, sha256_of, write_json
-from saddleback.files.npz import BUDGET, ArraySpec, read_arrays, write_arrays
+from saddleback.files.disk import disk_faults_named, written_whole
+from saddleback.files.json_file import Option, Record, Seal, Whole, check, read_json, read_record, sha256_of, write_json
+from saddleback.files.npz import BUDGET, write_arrays
+from saddleback.files.trees import refuse_strangers
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.digest import problem_digest
 from saddleback.problem.policies import MixturePolicy
 from saddleback.problem.policy_file import load_mixture, save_policy, with_features
-from saddleback.problem.spaces import Array, Features
+from saddleback.problem.spaces import Features
 from saddleback.runs.answer import Answer, AnswerRecord
-from saddleback.runs.certificate_file import CertificateRecord, certificate_fields
+from saddleback.runs.certificate_file import AboutRecord, CertificateRecord, certificate_fields
 from saddleback.runs.drawings_file import MOST_BYTES, NOTHING_DRAWN, DesignRecord, Drawings, DualRecord, FrontierRecord
-from saddleback.runs.work_folder import SAMPLES, TRACE
+from saddleback.runs.evidence_file import BoundArrays, RolloutValues, load_bound, load_rollouts
+from saddleback.runs.file_names import MANIFEST, RUN, SAMPLES, TRACE, FileName
+from saddleback.runs.work_folder import Work, owned
 
 T = TypeVar("T")
-MANIFEST: Final = "run.json"
 SOLUTION: Final = "solution.json"
 CERTIFICATE: Final = "certificate.json"
 POLICY: Final = "policy.npz"
 ROLLOUTS: Final = "rollouts.npz"
+BOUND: Final = "bound.npz"
 TABLE: Final = "problem.npz"
-_MOST_UTILITY = 1e100  # of a rollout: far beyond any horizon, and its square is a number
 
 _MOST_MANIFEST, _MOST_JSON = 1 << 20, 1 << 26  # bytes
 _AGAIN = "run `saddleback solve ... --out` again"
-
-FileName = Literal[
-    "solution.json",
-    "certificate.json",
-    "policy.npz",
-    "rollouts.npz",
-    "problem.npz",
-    "trace.jsonl",
-    "frontier.json",
-    "dual.json",
-    "design.json",
-]
 
 
 class FileRecord(Record, frozen=True):
@@ -85,53 +76,56 @@ class TargetRecord(Record, frozen=True):
     settings: list[str]
 
 
+class KnownBy(Record, frozen=True):
+    """How the problem is known again: by what it asks, by the law of a simulator of the zoo, by the code that a file names."""
+
+    asks: str
+    law: str | None = None
+    sources: dict[str, str] | None = None
+
+
 class ManifestRecord(Record, frozen=True):
     """``run.json``."""
 
-    format: Literal["saddleback-run/1"]
+    format: Literal["saddleback-run/1", "saddleback-run/2"]
     status: str
     target: TargetRecord
     request: dict[str, Option]
     seed: Whole
     versions: dict[str, str]
     files: Files
+    problem: KnownBy | None = None
+    seal: Seal | None = None
 
     def __post_init__(self) -> None:
         check(SOLUTION in self.files, f"files must name {SOLUTION}")
-
-
-_ARRAYS = {
-    "values": ArraySpec("real", (2,)),
-    "low": ArraySpec("real", (1,)),
-    "high": ArraySpec("real", (1,)),
-    "tail": ArraySpec("real", (2,)),
-}
-
-
-class RolloutValues(NamedTuple):
-    """Single rollouts ``(n, 1+m)`` in utilities, the limits they cannot leave ``(1+m,)``, and what the cap hides ``(2, 1+m)``."""
-
-    values: Array
-    low: Array
-    high: Array
-    tail: Array
+        known = self.format == "saddleback-run/1" or self.problem is not None
+        check(known, "problem must say what the problem is known by")
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the problem came from: a target with its settings, and for a table file its path and SHA-256 when it was read."""
+    """Where the problem came from: a target with its settings, and for a table file its path and SHA-256 when it was read.
+
+    ``law`` and ``sources`` are those of :class:`KnownBy`, and ``question`` is that of a run under way
+    (:class:`~saddleback.runs.work_folder.Request`).
+    """
 
     target: str
     settings: Sequence[str] = ()
     table: Path | None = None
     sha256: str | None = None
+    law: str | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
+    question: str | None = None
 
 
 @dataclass(frozen=True)
 class Run:
     """A loaded run; ``table`` is the copy of the problem's table, None where the problem is built by name.
 
-    ``drawings`` holds what is there of frontier, dual and design, and ``files`` the SHA-256 of every file of the run.
+    ``bound`` holds the arrays of ``bound.npz``, ``drawings`` what is there of frontier, dual and design, ``files`` the SHA-256 of every file of the run, and
+    ``known_by`` what its problem is known by, unless an earlier version wrote it.
     """
 
     path: Path
@@ -147,6 +141,9 @@ class Run:
     rollouts: RolloutValues | None
     drawings: Drawings = NOTHING_DRAWN
     files: dict[str, str] = field(default_factory=dict)
+    known_by: KnownBy | None = None
+    bound: BoundArrays | None = None
+    status: str | None = None
 
 
 def check_place(path: str | os.PathLike[str], problem: CMDP, *, force: bool = False) -> Path:
@@ -156,8 +153,6 @@ def check_place(path: str | os.PathLike[str], problem: CMDP, *, force: bool = Fa
         raise InputError("--out", "must lie in an existing folder", str(path), "make the folder first")
     if os.path.lexists(path):
         _check_replaceable(path, force)
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise StorageError(f"`{path}` could not be written: {path.parent} is read-only; choose another place.")
     size = 8 * (problem.num_states or 0) * problem.num_actions
     if (problem.num_states is None or size > BUDGET) and problem.features is None:  # linear policies are small
         rule = f"must be left out where a policy is no table of at most {BUDGET / 1e9:g} GB"
@@ -166,7 +161,7 @@ def check_place(path: str | os.PathLike[str], problem: CMDP, *, force: bool = Fa
 
 
 def save_run(
-    path: Path,
+    path: str | os.PathLike[str],
     solution: Answer,
     origin: Origin,
     request: Mapping[str, Option],
@@ -174,27 +169,35 @@ def save_run(
     *,
     force: bool = False,
     drawings: Drawings = NOTHING_DRAWN,
-    trace: Path | None = None,
 ) -> None:
-    """Write the run to ``path``, which must not exist unless it is empty, or a run and ``force`` is given.
+    """Write a run to ``path``, which must not exist unless it is empty, or a run and ``force`` is given."""
+    with owned(path) as work:
+        write_run(work, solution, origin, request, seed, force=force, drawings=drawings)
+
+
+def write_run(
+    work: Work,
+    solution: Answer,
+    origin: Origin,
+    request: Mapping[str, Option],
+    seed: int,
+    *,
+    force: bool = False,
+    drawings: Drawings = NOTHING_DRAWN,
+) -> None:
+    """Write the run whose place is owned, with the trace and the samples of the work folder, which goes.
 
     ``drawings`` are the files that only a report reads.
     """
-    path = check_place(path, solution.problem, force=force)
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
-    try:
-        os.mkdir(partial)
-        if trace is not None:
-            with written_whole(partial / TRACE) as copy:
+    path = check_place(work.place, solution.problem, force=force)
+    trace = work.folder / TRACE
+    with disk_faults_named(path, "check the folder and the disk"), work.filled() as folder:
+        if os.path.lexists(trace):
+            with written_whole(folder / TRACE) as copy:
                 copy.write(trace.read_bytes())
         for name, data in drawings.files().items():
-            write_json(partial / name, data)
-        _fill(partial, solution, origin, request, seed)
-        _put_in_place(partial, path)
-    except OSError as error:
-        raise StorageError(f"`{path}` could not be written: {error}; check the folder and the disk.") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+            write_json(folder / name, data)
+        _fill(folder, solution, origin, request, seed)
 
 
 def load_run(path: str | os.PathLike[str]) -> Run:
@@ -223,10 +226,38 @@ def load_run(path: str | os.PathLike[str]) -> Run:
         read_record(path / SOLUTION, AnswerRecord, _MOST_JSON, _AGAIN),
         certificate,
         load_mixture(path / POLICY) if POLICY in manifest.files else None,
-        _load_rollouts(path / ROLLOUTS, certificate) if ROLLOUTS in manifest.files else None,
+        load_rollouts(path / ROLLOUTS, certificate) if ROLLOUTS in manifest.files else None,
         Drawings(frontier, dual, there("design.json", DesignRecord)),
         {name: entry.sha256 for name, entry in manifest.files.items()},
+        manifest.problem,
+        load_bound(path / BOUND) if BOUND in manifest.files else None,
+        manifest.status,
     )
+
+
+def verify_run(place: str | os.PathLike[str], *, contents: bool = True) -> Run:
+    """Read a finished run from beginning to end, its samples too; the first damaged file is named by an :class:`InputError`.
+
+    Without ``contents`` the shards of the samples are not read, only what is said of them.
+    """
+    from saddleback.sampling.store.sample_store import verify_store  # nobody else here needs the samples
+
+    run = load_run(place)
+    home = run.path / SAMPLES
+    for folder in sorted(home.iterdir()) if home.is_dir() else ():
+        for fault in verify_store(folder, contents=contents).damage[:1]:
+            remedy = (
+                "the answer and its proof are sound; run `saddleback solve ... --out` again to have its samples too"
+            )
+            raise InputError(str(folder), "must hold the samples of the run, unchanged", fault, remedy)
+    return run
+
+
+def stored_answer(run: Run) -> dict[str, Any]:
+    """What ``solve --json`` printed of the answer and its proof, as it is kept in the folder."""
+    answer: dict[str, Any] = read_json(run.path / SOLUTION, _MOST_JSON, _AGAIN)
+    proof = read_json(run.path / CERTIFICATE, _MOST_JSON, _AGAIN) if run.certificate is not None else {}
+    return {**answer, "certificate": {name: proof[name] for name in proof if name not in ("problem", "about")} or None}
 
 
 def _fill(folder: Path, solution: Answer, origin: Origin, request: Mapping[str, Option], seed: int) -> None:
@@ -235,10 +266,12 @@ def _fill(folder: Path, solution: Answer, origin: Origin, request: Mapping[str, 
     if solution.mixture is not None:
         save_policy(solution.mixture, solution.problem, folder / POLICY)
     if (proof := solution.certificate) is not None:
-        write_json(folder / CERTIFICATE, certificate_fields(proof, solution.problem))
-        if proof.rollout_values is not None and (told := proof.evidence.rollouts) is not None:
-            limits = {"low": np.array(told.low), "high": np.array(told.high), "tail": np.array(told.tail)}
-            write_arrays(folder / ROLLOUTS, {"values": proof.rollout_values, **limits})
+        for name, arrays in proof.arrays.items():
+            write_arrays(folder / f"{name}.npz", arrays)
+        names = {"policy": POLICY, "rollouts": ROLLOUTS, "bound": BOUND}
+        named = {word: sha256_of(folder / name) for word, name in names.items() if (folder / name).is_file()}
+        about = AboutRecord(problem_digest(solution.problem), **named)
+        write_json(folder / CERTIFICATE, certificate_fields(proof, solution.problem, about))
     if origin.table is not None:
         with open(origin.table, "rb") as source, written_whole(folder / TABLE) as copy:
             shutil.copyfileobj(source, copy)
@@ -249,25 +282,9 @@ def _fill(folder: Path, solution: Answer, origin: Origin, request: Mapping[str, 
     versions |= {"numpy": np.__version__, "scipy": scipy.__version__}
     target = TargetRecord(origin.target, list(origin.settings))
     status, asked = solution.status.value, dict(request)
-    manifest = ManifestRecord("saddleback-run/1", status, target, asked, seed, versions, cast(Files, files))
+    known = KnownBy(problem_digest(solution.problem), origin.law, dict(origin.sources) or None)
+    manifest = ManifestRecord("saddleback-run/2", status, target, asked, seed, versions, cast(Files, files), known)
     write_json(folder / MANIFEST, manifest)
-
-
-def _put_in_place(partial: Path, path: Path) -> None:
-    """Give the finished folder its name; a run that it replaces keeps another one until then."""
-    old = path.with_name(f".{path.name}.{secrets.token_hex(4)}.old")
-    replaced = (path / MANIFEST).exists()
-    if replaced:
-        os.rename(path, old)
-    try:
-        os.rename(partial, path)
-    except BaseException:
-        if replaced:
-            os.rename(old, path)
-        raise
-    sync_folder(path.parent)
-    if replaced:
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def _check_replaceable(path: Path, force: bool) -> None:
@@ -280,9 +297,9 @@ def _check_replaceable(path: Path, force: bool) -> None:
         raise StorageError(f"`{path}` could not be looked into: {error}; choose another place.") from error
     if not found:
         return
-    strange = sorted(found - {MANIFEST, SAMPLES, *get_args(FileName)})
-    if MANIFEST not in found or strange:
-        held = f"{path}, which holds {strange[0] if strange else 'other files'}"
+    refuse_strangers("--out", path, RUN)
+    if MANIFEST not in found:
+        held = f"{path}, which holds {min(found)}"
         raise InputError("--out", "must be a new folder, or a run to replace", held, "choose another name")
     if not force:
         remedy = "choose another name, or add --force"
@@ -299,21 +316,6 @@ def _check_file(path: Path, entry: FileRecord) -> None:
     if digest != entry.sha256:
         rule = f"must be unchanged, with the SHA-256 {entry.sha256[:12]}… that run.json says"
         raise InputError(str(path), rule, f"{digest[:12]}…", _AGAIN)
-
-
-def _load_rollouts(path: Path, certificate: CertificateRecord | None) -> RolloutValues:
-    arrays = read_arrays(path, _ARRAYS)
-    columns = arrays["values"].shape[1]
-    shapes = [arrays[k].shape for k in ("low", "high", "tail")]
-    if shapes != [(columns,), (columns,), (2, columns)]:
-        raise InputError(str(path), f"must have limits for its {columns} columns", shapes, _AGAIN)
-    if certificate is None or len(certificate.problem.constraints) + 1 != columns:
-        raise InputError(str(path), "must belong to the certificate", f"{columns} columns", _AGAIN)
-    largest = max(float(np.abs(x).max(initial=0.0)) for x in arrays.values())
-    if not len(arrays["values"]) or largest > _MOST_UTILITY:
-        found = f"{len(arrays['values'])} rows, the largest number {largest:.3g}"
-        raise InputError(str(path), f"must hold rollouts, with values up to {_MOST_UTILITY:g}", found, _AGAIN)
-    return RolloutValues(*(arrays[k] for k in _ARRAYS))
 
 
 def load_policy(path: str | os.PathLike[str], features: Features | None = None) -> MixturePolicy:

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 from saddleback.designs import BY_NAME as DESIGNS
 from saddleback.designs.design import Designer
-from saddleback.errors import InputError, one_of, require, whole_number
+from saddleback.errors import InputError, number, one_of, require, whole_number
 from saddleback.files.json_file import Option, as_record
 from saddleback.method.duals import BY_NAME as DUALS
 from saddleback.method.evaluators import BY_NAME as EVALUATORS
@@ -95,9 +93,8 @@ class Method:
         _make_whole(self, "certificate", 0, "0 means no certificate")
         _make_whole(self, "batch_size", 1, "use 4")
         _make_whole(self, "resolution", 0, "0 means no grid")
-        require(
-            self.error is None or self.error >= 0, "error", "must not be negative", self.error, "give the oracles' f"
-        )
+        if self.error is not None:
+            number("error", self.error, 0, remedy="give the oracles' f")
         for kind in _KINDS:
             given = getattr(self, kind)
             if isinstance(given, str | Part):
@@ -158,17 +155,16 @@ class Settings:
     def __post_init__(self) -> None:
         one_of("feasibility", self.feasibility, ("relaxed", "strict"))
         require(isinstance(self.method, Method), "method", "must be a Method", repr(self.method), "use Method(...)")
-        sure = isinstance(self.delta, Real) and 1e-100 <= self.delta < 1
-        require(sure, "delta", "must lie in [1e-100, 1)", self.delta, "0.05 means 95 % confidence")
-        object.__setattr__(self, "delta", float(self.delta))  # a NumPy number too
+        delta = number("delta", self.delta, 1e-100, 1, open_high=True, remedy="0.05 means 95 % confidence")
+        object.__setattr__(self, "delta", delta)  # a NumPy number too
         _make_whole(self, "seed", 0, "use 0, 1, 2 …")
         _make_whole(self, "samples", 1, "give a number of simulator calls")
         if self.epsilon is None:
             require(self.max_samples is None, "max_samples", "must go with epsilon", self.max_samples, "use samples")
             return
-        good = isinstance(self.epsilon, Real) and self.epsilon > 0 and math.isfinite(self.epsilon)
-        require(good, "epsilon", "must be positive", self.epsilon, "give the accuracy wanted of the discounted total")
-        object.__setattr__(self, "epsilon", float(self.epsilon))
+        rule, remedy = "must be positive and finite", "give the accuracy wanted of the discounted total"
+        epsilon = number("epsilon", self.epsilon, 0, open_low=True, rule=rule, remedy=remedy)
+        object.__setattr__(self, "epsilon", epsilon)
         _make_whole(self, "max_samples", 2, "use 10000000")
         self._check_accuracy_method()
 

@@ -7,20 +7,29 @@ and whoever takes up or certifies the run names the file again: a run that comes
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import math
 import os
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from saddleback.errors import InputError
+import numpy as np
+
+from saddleback.errors import InputError, require
 from saddleback.files.json_file import plain, sha256_of, short, to_plain
 from saddleback.instances import zoo
 from saddleback.instances.instance import Instance
 from saddleback.instances.table_file import load_table
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.digest import digest, problem_digest
+from saddleback.problem.names import file_name
+from saddleback.problem.numerics import on_grid, rounded
 from saddleback.problem.policies import TabularPolicy
 from saddleback.problem.policy_file import with_features
+from saddleback.simulators.sources import changed_sources, sources_of
 from saddleback.simulators.table import Table
 
 if TYPE_CHECKING:
@@ -28,6 +37,7 @@ if TYPE_CHECKING:
 
 _MOST_SETTING = 100  # characters of a name with its value: longer ones are no one's choice
 _HASH = "sha256="
+_QUESTIONS = 256
 
 
 def load_target(target: str, settings: Sequence[str] = ()) -> Instance:
@@ -59,15 +69,30 @@ def load_target(target: str, settings: Sequence[str] = ()) -> Instance:
     return zoo.make(target, **parameters)
 
 
-def origin_of(target: str, settings: Sequence[str]) -> Origin:
-    """How a run folder remembers the problem: by name and settings, or by the file with its hash."""
+def origin_of(target: str, settings: Sequence[str], instance: Instance | None = None) -> Origin:
+    """How a run folder remembers the problem: by name and settings, or by the file with its hash.
+
+    With its ``instance`` also by what a name may come to mean: the law of a simulator of the zoo, the code that a file names.
+    """
     from saddleback.runs.run_folder import Origin  # what runs need is not loaded for a problem alone
 
     if target.endswith(".npz"):
         return Origin(target, (), Path(target), sha256_of(Path(target)))
     if target.endswith(".toml"):
-        return Origin(target, (f"{_HASH}{sha256_of(Path(target))}",))
-    return Origin(target, tuple(settings))
+        sources = {} if instance is None else sources_of(instance.problem, instance.simulator)
+        known = f"{_HASH}{sha256_of(Path(target))}"
+        return Origin(target, (known,), sources=sources, question=_question_of(Path(target)))
+    return Origin(target, tuple(settings), law=None if instance is None else _law_of(instance))
+
+
+def _question_of(path: Path) -> str:
+    """What a problem file says, but for the ranges of its signals, in short."""
+    said = tomllib.loads(path.read_text(encoding="utf-8"))
+    constraints = said.get("constraints", [])
+    for table in (said.get("reward"), *(constraints if isinstance(constraints, list) else ())):
+        if isinstance(table, dict):
+            table.pop("range", None)
+    return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def named_again(target: str, problem: str | os.PathLike[str] | None) -> str:
@@ -99,7 +124,7 @@ def load_run_target(run: Run, problem_file: str | os.PathLike[str] | None = None
             raise InputError(target, rule, f"{found[:12]}", "restore it, or solve the new problem")
         instance = _of_problem_file(target)
     elif run.table is not None:
-        table = dataclasses.replace(load_table(run.table), name=Path(run.target).stem)
+        table = dataclasses.replace(load_table(run.table), name=file_name(run.target))
         instance = _of_file(run.target, table)
     elif run.target.endswith(".npz"):  # whatever has that name by now, here, need not be what was solved
         rule, remedy = "must come with a copy of its table, problem.npz", "run `saddleback solve ... --out` again"
@@ -113,6 +138,7 @@ def load_run_target(run: Run, problem_file: str | os.PathLike[str] | None = None
             rule = f"must describe the problem as it was when the run was made ({name} {plain(str(stored[name]), 300)})"
             remedy = "solve it again, or use the version of saddleback that run.json names"
             raise InputError(f"{run.path}: target {plain(run.target)}", rule, plain(str(value), 300), remedy)
+    _require_known(run, instance)
     member = None if run.mixture is None else run.mixture.members[0]
     wanted = (problem.num_states, problem.num_actions)
     if (
@@ -121,6 +147,38 @@ def load_run_target(run: Run, problem_file: str | os.PathLike[str] | None = None
         remedy = "run `saddleback solve ... --out` again"
         raise InputError(f"{run.path}: policy.npz", f"must have tables of shape {wanted}", member.table.shape, remedy)
     return instance
+
+
+def _require_known(run: Run, instance: Instance) -> None:
+    """Refuse a problem that is not the one that was solved, although name and settings may be."""
+    known, where = run.known_by, f"{run.path}: target {plain(run.target)}"
+    if known is None:  # written by an earlier version
+        return
+    rule, remedy = "must be the problem that the run was made for", "set run.json back, or solve this problem"
+    asks = problem_digest(instance.problem)
+    require(asks == known.asks, where, f"{rule} (problem {plain(known.asks)})", asks, remedy)
+    if run.target.endswith(".toml"):
+        changed = changed_sources(known.sources or {}, sources_of(instance.problem, instance.simulator))
+        rule = "must be made of the code that it was made of when it was solved"
+        require(not changed, where, rule, changed, "restore the code, or solve the new problem")
+    elif known.law is not None:
+        law = _law_of(instance)
+        require(law == known.law, where, f"{rule} (simulator {plain(known.law)})", law, remedy)
+
+
+def _law_of(instance: Instance) -> str:
+    """P in short, to six digits; where there is no table, answers of the simulator to fixed questions."""
+    if instance.table is not None:
+        P = instance.table.P
+        return digest(P.indices.astype(np.int64), P.indptr.astype(np.int64), on_grid(rounded(P.data), 6))
+    model, (states, actions) = instance.simulator, instance.problem.pairs()
+    chosen = np.linspace(0, len(actions) - 1, _QUESTIONS).round().astype(np.int64)
+    before = model.num_queries
+    draw = model.sample(
+        np.asarray(states)[chosen], np.asarray(actions)[chosen], np.random.Generator(np.random.Philox(0))
+    )
+    model.num_queries = before  # a check
+    return digest(*(None if x is None else on_grid(rounded(x), 6) for x in draw))
 
 
 def with_features_of(problem: CMDP, run: Run) -> Run:

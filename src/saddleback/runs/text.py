@@ -17,6 +17,7 @@ from rich.table import Table as RichTable
 
 from saddleback.certificates import Certificate
 from saddleback.certificates.assumptions import Assumptions
+from saddleback.certificates.certificate import SUSPECTED
 from saddleback.problem.cmdp import CMDP
 from saddleback.runs.answer import Answer
 from saddleback.runs.numbers import add_row, at_most, between, confidence, empty_table, number, sentence
@@ -151,6 +152,8 @@ def print_certificate(
         console.print(_table(problem, certificate))
         console.print(escape(_verdict(problem, certificate, strict)))
     _print_linearity(console, certificate)
+    for remark in certificate.contradictions:
+        console.print(f"[red]Contradiction:[/red] {escape(sentence(remark.text))}")
     console.print(escape(_fine_print(certificate, total)))
     for remark in certificate.remarks:
         if remark.kind != "not-linear":  # said above
@@ -182,6 +185,8 @@ def _table(problem: CMDP, certificate: Certificate) -> RichTable:
 
 
 def _constraint_verdicts(problem: CMDP, certificate: Certificate) -> list[str]:
+    if certificate.contradictions:
+        return ["in doubt"] * problem.num_constraints
     words, thresholds = [], problem.user_thresholds().tolist()
     for i, (c, b, limits) in enumerate(zip(problem.constraints, thresholds, certificate.constraints, strict=True)):
         allowed = certificate.allowance[i] if certificate.allowance else 0.0
@@ -194,6 +199,8 @@ def _constraint_verdicts(problem: CMDP, certificate: Certificate) -> list[str]:
 def _verdict(problem: CMDP, certificate: Certificate, strict: bool) -> str:
     each = "the constraint" if problem.num_constraints == 1 else "every constraint"
     allowed = " up to what was allowed" if any(certificate.allowance) else ""
+    if certificate.contradictions:
+        return f"Nothing is decided, for what was found cannot all be true: {SUSPECTED}."
     if certificate.feasible == "certified":
         return f"Feasible: {each} is proved to hold{allowed}."
     if certificate.feasible == "refuted":

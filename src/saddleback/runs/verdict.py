@@ -47,6 +47,7 @@ class Reason(Enum):
     OUT_OF_REACH = "out-of-reach"
     NO_POLICY = "no-policy"
     REFUTED = "refuted"
+    CONTRADICTED = "contradicted"
 
 
 class Proof(Enum):
@@ -118,7 +119,9 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130, "interrupted"
 
 
-def code_of_proof(feasible: str, *, has_policy: bool, infeasible: bool, strict: bool) -> ExitCode:
+def code_of_proof(
+    feasible: str, *, has_policy: bool, infeasible: bool, strict: bool, contradicted: bool = False
+) -> ExitCode:
     """How ``certify`` ends after a new proof.
 
     Parameters
@@ -127,7 +130,10 @@ def code_of_proof(feasible: str, *, has_policy: bool, infeasible: bool, strict: 
     has_policy  whether the run has a policy; if not, the proof is about infeasibility
     infeasible  whether it is proved that no policy meets the constraints
     strict      whether the run asked for constraints that are proved to hold; a relaxed one is content with undecided
+    contradicted    whether what was found speaks against the assumptions, so that nothing is decided
     """
+    if contradicted:
+        return ExitCode.UNDECIDED
     if not has_policy:
         return ExitCode.INFEASIBLE if infeasible else ExitCode.UNDECIDED
     if feasible == "refuted":

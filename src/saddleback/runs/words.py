@@ -66,6 +66,7 @@ _SENTENCES = {
         "its own certificate refutes this policy: '{v.constraint}' is missed by {v.missed_by[0]:.4g} to "
         "{v.missed_by[1]:.4g}; draw more samples for the solve, or ask for strict feasibility"
     ),
+    Reason.CONTRADICTED: "nothing is decided, for the evidence contradicts itself: {v.detail}",
 }
 """What happened, why, and what to do about it; ``v`` is the verdict, the other names are those of :func:`_phrases`."""
 

@@ -23,6 +23,7 @@ from saddleback.simulators.generative_model import BLOCK, Draw, GenerativeModel,
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 Key = tuple[int, int, int, int]
+ENDED = "its worker process"  # words of what is said of a block over which a process has come to an end
 
 
 class Block(NamedTuple):
@@ -61,7 +62,7 @@ class Source(ABC):
 
     def account(self, num_queries: int) -> None:
         """Put calls made for this source elsewhere on its meter (negative: take off calls that are counted apart)."""
-        self.model.num_queries += num_queries
+        self.model.count(num_queries)
 
     def check_signals(self, drawn: Draw, states: States, actions: Actions, key: Key) -> None:
         """Refuse observed signals that are out of their range."""

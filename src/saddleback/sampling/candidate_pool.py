@@ -20,7 +20,7 @@ import numpy as np
 from saddleback.designs.design import EXCESS as EXCESS
 from saddleback.designs.design import Design, Designer, leverages
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.rounding import falling_order
+from saddleback.problem.numerics import falling_order
 from saddleback.problem.spaces import Actions, Array, Features, States
 from saddleback.sampling.blocks import Executor
 from saddleback.sampling.collect import collect

@@ -22,11 +22,12 @@ from saddleback.designs.design import Design
 from saddleback.errors import require
 from saddleback.problem.actions import serving_pairs
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.rounding import rounded
+from saddleback.problem.numerics import rounded
 from saddleback.problem.spaces import Array, States
-from saddleback.sampling.blocks import BlockSource, Executor, InOrder, blocks_for
+from saddleback.sampling.blocks import Block, BlockSource, Executor, InOrder, blocks_for
 from saddleback.sampling.buffer import Samples as Samples
-from saddleback.simulators.generative_model import GenerativeModel
+from saddleback.sampling.drawn_rows import examine_blocks
+from saddleback.simulators.generative_model import Draw, GenerativeModel
 
 
 def batches_and_counts(
@@ -99,6 +100,17 @@ class SignalMoments:
         return means + self.base, np.maximum(self.squares / n - means**2, 0.0)
 
 
+def _examine(source: BlockSource, drawn: dict[Block, Draw]) -> None:
+    """Refuse samples of a pair that are not independent."""
+    by_pair: dict[int, list[Block]] = {}
+    for block in sorted(drawn):
+        by_pair.setdefault(block.pair, []).append(block)
+    pairs = [
+        (source.states[x], source.actions[x], source.key(of[0]), [drawn[b] for b in of]) for x, of in by_pair.items()
+    ]
+    examine_blocks(source.model, pairs)
+
+
 BLOCK_BYTES = 1024  # of Python's objects around a block
 
 
@@ -140,6 +152,7 @@ def collect(
     tasks = blocks_for(stream, per_pair, had, used)
     num_blocks = used + np.bincount([task.pair for task in tasks], minlength=design.size)
     drawn = dict((executor or InOrder()).run(source.draw, tasks))
+    _examine(source, drawn)
     parts: list[list[States]] = [[] if held is None else [held.next_states[x]] for x in range(design.size)]
     moments = SignalMoments.none(design.size, problem.base if model.num_signals else np.zeros(0))
     for block in sorted(drawn):  # in the order of their keys, whatever order they came in

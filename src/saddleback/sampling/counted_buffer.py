@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from saddleback.designs.design import Design
 from saddleback.errors import InputError, require
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.numerics import generator
 from saddleback.problem.policies import Policy
 from saddleback.problem.spaces import Array, Features, States
 from saddleback.sampling.batches import (
@@ -31,7 +32,6 @@ from saddleback.sampling.batches import (
 )
 from saddleback.sampling.buffer import ROUNDING, Counted, Samples, Value
 from saddleback.sampling.value_functions import PolicyValue, Support
-from saddleback.simulators.generative_model import generator
 
 
 @dataclass

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from saddleback.problem.numerics import compiled
 from saddleback.problem.policies import maximum_over_actions
 from saddleback.problem.spaces import Array
 
@@ -36,7 +36,7 @@ def gather_means(index: NDArray[np.uint32], offsets: NDArray[np.int64], V: Array
     return np.asarray(_gather_several(index, offsets, V))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _gather_one(index: NDArray[Any], offsets: NDArray[Any], V: Array) -> Array:
     c = offsets.shape[0] - 1
     means = np.empty(c)
@@ -55,7 +55,7 @@ def _gather_one(index: NDArray[Any], offsets: NDArray[Any], V: Array) -> Array:
     return means
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _gather_several(index: NDArray[Any], offsets: NDArray[Any], V: Array) -> Array:
     c, k = offsets.shape[0] - 1, V.shape[1]
     means = np.zeros((c, k))
@@ -97,7 +97,7 @@ def gathered_maximum_means(phi: Array, index: NDArray[np.uint32], offsets: NDArr
     return np.asarray(_gathered_many(phi.reshape(n * A, d), A, index, offsets, theta))
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_REORDER)
+@compiled(fastmath=_REORDER)
 def _maximum_one(phi: Array, A: int, theta: Array) -> Array:
     n, d = phi.shape[0] // A, phi.shape[1]
     V = np.empty(n)
@@ -112,7 +112,7 @@ def _maximum_one(phi: Array, A: int, theta: Array) -> Array:
     return V
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _maximum_several(phi: Array, A: int, theta: Array) -> Array:
     n, k = phi.shape[0] // A, theta.shape[1]
     step = max(1, min(_ROWS, _PRODUCTS // (phi.shape[1] * k)) // A)  # states in one product
@@ -125,7 +125,7 @@ def _maximum_several(phi: Array, A: int, theta: Array) -> Array:
     return V
 
 
-@numba.njit(cache=True, nogil=True, fastmath=_REORDER)
+@compiled(fastmath=_REORDER)
 def _gathered_few(phi: Array, A: int, index: NDArray[Any], offsets: NDArray[Any], columns: Array) -> Array:
     c, d, k = offsets.shape[0] - 1, phi.shape[1], columns.shape[0]
     means = np.zeros((c, k))
@@ -145,7 +145,7 @@ def _gathered_few(phi: Array, A: int, index: NDArray[Any], offsets: NDArray[Any]
     return means
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _gathered_many(phi: Array, A: int, index: NDArray[Any], offsets: NDArray[Any], theta: Array) -> Array:
     c, d, k = offsets.shape[0] - 1, phi.shape[1], theta.shape[1]
     step = max(1, min(_ROWS, _PRODUCTS // (d * k)) // A)  # samples in one product
@@ -166,7 +166,7 @@ def _gathered_many(phi: Array, A: int, index: NDArray[Any], offsets: NDArray[Any
     return means
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _row_maxima(Q: Array, row: int, A: int, V: Array) -> None:
     """V ← max of the rows ``row`` … ``row + A − 1`` of Q."""
     for j in range(V.shape[0]):

@@ -1,4 +1,4 @@
-"""How much memory a solve will take, said before anything is drawn; what there is, and the refusal of what would not fit.
+"""How much memory a solve will take, said before anything is drawn, and the refusal of what would not fit.
 
 A solve passes through stages, and its peak is that of the largest. With n samples of c pairs in a buffer of T batches
 (B = n/T), s = min(S, n) distinct next states (in R^k every sample is one, s = n), and e = min(n, c·s) entries of P̂, in bytes
@@ -17,22 +17,18 @@ the code that takes it; here it is added up.
 These are upper estimates of what this package allocates, not of what a simulator or a feature function takes for itself:
 of the latter one array of the size of its result is assumed. Workers in other processes are not counted.
 
-The limit is nine tenths of what the machine has left (MemAvailable), or the control group if that is less, its cache of
-files counted as free; the environment variable SADDLEBACK_MEMORY sets it by hand: bytes, or a text such as 2GB.
+What there is to take is said by :func:`saddleback.files.memory.limit`.
 """
 
 from __future__ import annotations
 
-import os
-import re
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from saddleback.errors import InputError, require
 from saddleback.features import FeatureMatrix
+from saddleback.files.memory import Limit, limit, require_room
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import BoxStates
 from saddleback.sampling.batches import COMPILED_PRODUCTS, COMPILED_SAMPLES, held_bytes, holding_bytes, model_bytes
@@ -41,14 +37,6 @@ from saddleback.sampling.counted_buffer import products
 from saddleback.sampling.trajectories import steps_per_rollout, tape_bytes
 from saddleback.sampling.value_functions import evaluation_bytes, kept_bytes
 from saddleback.simulators.generative_model import BLOCK
-
-LIMIT_VARIABLE = "SADDLEBACK_MEMORY"  # of the environment: sets the limit by hand
-SHARE = 0.9  # of what is left, how much a solve may plan to take
-_UNITS = {"": 1} | {u + i: (1024 if i else 1000) ** (1 + n) for n, u in enumerate("KMGT") for i in ("", "I")}
-_GROUPS = (  # limit, use, statistics and the name of the cache in them: control groups of version 2 and 1
-    ("memory.max", "memory.current", "memory.stat", "inactive_file"),
-    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file"),
-)
 
 CODE_BYTES = 12 << 20  # libraries that are loaded when first used, and all that is small: taken by a run of any size
 _COMPILED = 160 << 20  # numba and its machine code
@@ -200,84 +188,26 @@ def _buffer(problem: CMDP, c: int, num_signals: int, lot: Lot) -> _Buffer:
     )
 
 
-# ---- what there is to take it from ----------------------------------------------------------------------------------------
-
-
-class Limit(NamedTuple):
-    """Bytes that a solve may take, and who says so."""
-
-    bytes: int
-    source: str
-
-
-def limit() -> Limit:
-    """What a solve may take: as :data:`LIMIT_VARIABLE` says, or nine tenths of what machine and control group have left."""
-    given = os.environ.get(LIMIT_VARIABLE, "").strip()
-    if given:
-        return Limit(parse_bytes(given, LIMIT_VARIABLE), LIMIT_VARIABLE)
-    left, source = _machine(Path("/proc/meminfo"))
-    for group in _GROUPS:
-        found = _group(Path("/sys/fs/cgroup"), *group)
-        if found is not None and found < left:
-            left, source = found, "the control group"
-    return Limit(int(SHARE * left), f"{SHARE:.0%} of what is left of {source}")
+def check_size(problem: CMDP) -> None:
+    """Refuse a problem that would not fit however few samples were drawn: before its pairs are listed."""
+    needed, pairs = predict_run(problem, 0), _pairs(problem)
+    _check_design(needed, None)
+    require_room(needed.peak, f"{pairs:.3g} pairs of states and actions", "give features, which need few pairs")
 
 
 def check(needed: Prediction, samples: int, within: Limit | None = None) -> None:
     """Refuse a run of so many samples that would not fit, before the first of them is drawn."""
     found = within or limit()
-    value = f"a limit of {spelled(found.bytes)} ({found.source})"
-    if needed.design > found.bytes:
-        rule = f"must hold the features of the design's candidates, about {spelled(needed.design)}"
-        raise InputError("memory", rule, value, f"pass a pool of candidates, or set {LIMIT_VARIABLE}")
+    _check_design(needed, found)
     if needed.peak <= found.bytes:
         return
     fits = int(0.9 * samples * max(0, found.bytes - CODE_BYTES) / (needed.peak - CODE_BYTES))
     fewer = f"{fits // 10 ** (len(str(fits)) - 1) * 10 ** (len(str(fits)) - 1):,}"  # its first digit
-    rule = f"must hold the run, about {spelled(needed.peak)} for {samples:,} samples"
-    remedy = (
-        f"draw fewer, such as {fewer}; or use `saddleback sample --out` and `saddleback solve --from`, which reads them"
+    stored = "`saddleback sample --out` and `saddleback solve --from`, which reads them in pieces"
+    require_room(
+        needed.peak, f"the run of {samples:,} samples", f"draw fewer, such as {fewer}; or use {stored}", within=found
     )
-    raise InputError("memory", rule, value, f"{remedy} in pieces; or set {LIMIT_VARIABLE}")
 
 
-def parse_bytes(text: str, name: str = "memory") -> int:
-    """``"2GB"``, ``"1.5 GiB"`` or ``"800000000"`` as a number of bytes."""
-    match = re.fullmatch(r"(\d+(?:\.\d*)?)\s*([KMGT]I?)?B?", text.strip().upper())
-    if match is None:
-        raise InputError(name, "must be a number of bytes", repr(text), "write 800000000, 2GB or 1.5GiB")
-    number = float(match[1]) * _UNITS[match[2] or ""]
-    require(1 <= number < 1e18, name, "must be between 1 byte and 10^18", repr(text), "write 800000000, 2GB or 1.5GiB")
-    return int(number)
-
-
-def spelled(count: float) -> str:
-    """Bytes with three digits, in the unit that suits them."""
-    for unit, name in ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB")):
-        if count >= unit:
-            return f"{count / unit:.3g} {name}"
-    return f"{count / 1e3:.3g} kB"
-
-
-def _machine(meminfo: Path) -> tuple[float, str]:
-    """What the machine has left; all it has where the kernel does not say."""
-    try:
-        found = re.search(r"^MemAvailable:\s+(\d+) kB", meminfo.read_text(), re.MULTILINE)
-    except OSError:
-        found = None
-    if found is not None:
-        return 1024.0 * int(found[1]), "the machine's memory"
-    return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")), "the machine's memory"
-
-
-def _group(root: Path, most: str, used: str, statistics: str, cache: str) -> float | None:
-    """What the control group has left, its cache of files counted as free; None where it has no limit."""
-    try:
-        words = (root / most).read_text().split()
-        if words[:1] in ([], ["max"]):
-            return None
-        left = int(words[0]) - int((root / used).read_text())
-        found = re.search(rf"^{cache} (\d+)$", (root / statistics).read_text(), re.MULTILINE)
-    except (OSError, ValueError):
-        return None
-    return max(0.0, float(left + (0 if found is None else int(found[1]))))
+def _check_design(needed: Prediction, within: Limit | None) -> None:
+    require_room(needed.design, "the features of the design's candidates", "pass a pool of candidates", within=within)

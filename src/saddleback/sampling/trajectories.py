@@ -4,17 +4,22 @@ A chunk is up to 1,024 rollouts that advance together. Two random streams belong
 action, the coin that stops a rollout), one for the simulator. So the simulator's answers, put end to end, are a *tape*: with
 the choices drawn again from their stream, a tape can be played as often as one likes, and no simulator is needed. A tape is
 what is paid for, sent between processes and kept on disk; values, baselines and other sums are computed when it is played.
+
+*A number of steps is a limit.* n rollouts take n/(1−κ) steps on average and any number by chance. Many of them are planned with
+room for four standard errors, and should they run out of steps even so, the last chunks are stopped there, which shows; a few
+are cut at so many steps each that they cannot, and what lies beyond the cut is accounted for.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaincc
 
 from saddleback.errors import SimulatorError, StorageError
 from saddleback.problem.cmdp import CMDP
@@ -27,6 +32,7 @@ ALPHA = 0.5  # the coin's chance of going on is γ^α
 CAP = 1e-6  # γ^L: what is left of the value where a rollout is stopped in any case
 CHUNK = 1024
 """Rollouts of one tape."""
+_RARELY = 0.05  # a plan that runs out of steps more often than that cuts its rollouts beforehand
 
 Answer = Callable[[States, Actions], Draw]
 
@@ -50,12 +56,18 @@ class Cast(NamedTuple):
 
 @dataclass(frozen=True)
 class RolloutSource(Source):
-    """All that is needed to draw a tape. Tasks are blocks: stream, group (in the place of the pair), chunk, rollouts."""
+    """All that is needed to draw a tape. Tasks are blocks: stream, group (in the place of the pair), chunk, rollouts.
+
+    ``cap`` is the most steps of a rollout (None: where next to nothing is left of the value), ``room`` those that the
+    rollouts of a chunk may take on average.
+    """
 
     model: GenerativeModel
     problem: CMDP
     mixture: MixturePolicy
     seed: int
+    cap: int | None = None
+    room: float = math.inf
 
     def draw(self, chunk: Block) -> Draw:
         """The tape of one chunk, drawn from the simulator."""
@@ -95,8 +107,11 @@ class RolloutSource(Source):
         self, key: Key, members: NDArray[np.int64], states: States, answer: Answer, rng: np.random.Generator
     ) -> Iterator[Transition]:
         gamma, kappa = self.problem.gamma, self.problem.gamma**ALPHA
-        running, weight = np.arange(len(members)), 1.0
-        for _ in range(longest(gamma)):
+        running, weight, left = np.arange(len(members)), 1.0, self.room * len(members)
+        for _ in range(self.cap or longest(gamma)):
+            left -= len(running)
+            if left < 0:
+                break
             actions = act(self.mixture, members[running], states, rng)
             drawn = answer(states, actions)
             self.check_signals(drawn, states, actions, key)
@@ -128,6 +143,28 @@ def steps_per_rollout(gamma: float) -> float:
     return float((1 - kappa**L) / (1 - kappa)) if gamma > 0 else 1.0
 
 
+class RolloutPlan(NamedTuple):
+    """So many rollouts of at most ``cap`` steps each, and of ``steps`` together."""
+
+    number: int
+    cap: int
+    steps: int
+
+    @classmethod
+    def unlimited(cls, gamma: float, number: int) -> RolloutPlan:
+        """That many, whatever they take."""
+        return cls(number, longest(gamma), number * longest(gamma))
+
+
+def plan_rollouts(gamma: float, steps: int) -> RolloutPlan:
+    """As many as cost no more than ``steps``, but for a deviation of four standard errors; a few are cut to fit."""
+    n = steps / steps_per_rollout(gamma)
+    number, cap = max(1, int(n - 4 * math.sqrt(n)) if n > 64 else int(n / 2)), longest(gamma)
+    if float(gammaincc(number, n)) > _RARELY:
+        cap = min(cap, max(1, steps // number))
+    return RolloutPlan(number, cap, steps)
+
+
 def tape_bytes(num_rollouts: float, gamma: float, width: int) -> float:
     """The tape of a chunk while it is drawn and played, with ``width`` numbers a step."""
     return 8.0 * 6 * width * min(num_rollouts, CHUNK) * steps_per_rollout(gamma)
@@ -137,3 +174,10 @@ def chunks_for(stream: int, group: int, num_rollouts: int) -> list[Block]:
     """The tasks that make up so many rollouts."""
     firsts = range(0, num_rollouts, CHUNK)
     return [Block(int(stream), group, i, min(CHUNK, num_rollouts - first)) for i, first in enumerate(firsts)]
+
+
+def waves_of(chunks: Sequence[Block]) -> tuple[Sequence[Block], Sequence[Block]]:
+    """Those that are drawn freely, and the last, which get what these have left: enough for eight standard errors."""
+    number = sum(chunk.size for chunk in chunks)
+    last = max(1, math.ceil(4 * math.sqrt(number) / CHUNK))
+    return chunks[:-last], chunks[-last:]

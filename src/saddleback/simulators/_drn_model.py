@@ -16,7 +16,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from saddleback.errors import InputError, StorageError, require
+from saddleback.errors import InputError, StorageError, plain_text, require
+from saddleback.problem.names import LONGEST_NAME
 from saddleback.problem.spaces import Array
 
 MOST_BYTES = 4 * 10**9
@@ -29,7 +30,6 @@ _FRACTION = re.compile(r"([+-]?[0-9]+)/([0-9]+)")
 _WHOLE = re.compile(r"[0-9]{1,18}")
 NAME = re.compile(r"[^\s,\[\]\"@]+")
 _MOST_MODELS = 1000
-_MOST_REWARDS = 200_000_000  # a line without rewards stands for as many zeros as there are reward models
 _LABEL = re.compile(r'\s*(?:"([^"]+)"|([^\s"\[\]]+))')
 _SUM = 1e-9  # as in a table
 _LOOSE_SUM = 1e-4
@@ -46,14 +46,14 @@ class Lines:
     """The lines that hold something, with their numbers; comments and empty lines are skipped on request."""
 
     def __init__(self, path: str | os.PathLike[str], most_bytes: int):
-        self.path, self.at = Path(path), 0
+        self.path, self.at, self.size = Path(path), 0, 0
         self._lines = self._read(most_bytes)
 
     def _read(self, most_bytes: int) -> Iterator[str]:
         try:
             found = None if self.path.is_file() else "a directory" if self.path.is_dir() else "no such file"
             require(found is None, str(self.path), "must be an existing DRN file", found, "check the path")
-            size = self.path.stat().st_size
+            size = self.size = self.path.stat().st_size
             remedy = "raise most_bytes if you trust the file"
             require(size <= most_bytes, str(self.path), f"must have at most {most_bytes:,} bytes", f"{size:,}", remedy)
             with open(self.path, "rb") as file:
@@ -119,6 +119,21 @@ def quoted(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
+class Rewards:
+    """The rewards of lines, one after the other, as many as there are reward models; ``places`` says where each line's begin.
+
+    A line without any stands for zeros, place −1: memory grows with the file, not with lines times models.
+    """
+
+    def __init__(self) -> None:
+        self.places, self.values = array("q"), array("d")
+
+    def of_model(self, j: int) -> Array:
+        """The reward of every line under model ``j``."""
+        places, values = np.asarray(self.places), np.append(np.asarray(self.values), 0.0)
+        return np.asarray(values[np.where(places < 0, len(values) - 1, places + j)])
+
+
 class Reading:
     """A file read into columns: one entry a state, a choice or a transition."""
 
@@ -128,7 +143,7 @@ class Reading:
         self.num_states = 0
         self.num_choices = array("q")
         self.starts, self.targets, self.probabilities = array("q", [0]), array("q"), array("d")
-        self.state_rewards, self.choice_rewards = array("d"), array("d")
+        self.state_rewards, self.choice_rewards = Rewards(), Rewards()
         self.labels: list[tuple[str, ...]] = []
         self.weights: dict[int, float | None] = {}  # of the states labelled init
         self._seen: set[int] = set()
@@ -284,13 +299,11 @@ class Reading:
             rule = f"must give state {self.num_states - 1} an action"
             self._refuse(rule, "none", "let it stay where it is if nothing can be done there")
 
-    def _rewards(self, text: str, column: array[float]) -> str:
+    def _rewards(self, text: str, column: Rewards) -> str:
         """Append the rewards in brackets (zeros if there are none) and give what comes after them."""
         k = len(self.models)
-        if len(column) + k > _MOST_REWARDS:
-            self._refuse(f"must hold at most {_MOST_REWARDS:,} rewards", "more", "leave out reward models")
         if not text.startswith("["):
-            column.extend([0.0] * k)
+            column.places.append(-1)
             return text
         inside, bracket, rest = text[1:].partition("]")
         if not bracket:
@@ -299,7 +312,8 @@ class Reading:
         if len(values) != k:
             rule = f"must give {k} rewards in brackets, one a reward model"
             self._refuse(rule, len(values), "name all reward models after @reward_models")
-        column.extend(self.lines.number(x) for x in values)
+        column.places.append(len(column.values))
+        column.values.extend(self.lines.number(x) for x in values)
         return rest
 
     # ---- what the file says of start and names -------------------------------------------------------------------------
@@ -316,7 +330,8 @@ class Reading:
 
     def state_names(self) -> list[str] | None:
         """The other labels of each state as its name, its number where there is none; None if no state has any."""
-        return [" ".join(x) or str(s) for s, x in enumerate(self.labels)] if any(self.labels) else None
+        names = [plain_text(" ".join(x), LONGEST_NAME) or str(s) for s, x in enumerate(self.labels)]
+        return names if any(self.labels) else None
 
 
 def _first(text: str) -> tuple[str, str]:

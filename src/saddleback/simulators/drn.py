@@ -39,14 +39,17 @@ from numpy.typing import ArrayLike
 
 from saddleback.errors import InputError, require
 from saddleback.files.disk import written_whole
+from saddleback.files.memory import require_room, spelled
 from saddleback.problem.cmdp import Constraint
+from saddleback.problem.names import file_name
 from saddleback.problem.spaces import Array
 from saddleback.simulators._drn_model import MOST_BYTES, Lines, Reading, plain_name
 from saddleback.simulators.arrays import signal_array, table_of
 from saddleback.simulators.table import Table
 
-MOST_ENTRIES = 200_000_000
-"""Transitions and pairs that a table may have once every state has as many actions as any."""
+_PAIR_BYTES, _ENTRY_BYTES = 110, 24  # of a table while it is made (measured)
+_GROWTH = 500  # bytes of a table for each byte of its file: states with one choice get as many as any state has
+_FREE_BYTES = 100_000_000
 
 
 def read_drn(
@@ -84,7 +87,7 @@ def read_drn(
 
     costs = [cost(c) for c in constraints]
     start = reading.start() if rho is None else rho
-    more = {"name": Path(path).stem, "state_names": reading.state_names(), **more}
+    more = {"name": file_name(path), "state_names": reading.state_names(), **more}
     try:
         return table_of(P, model(reward), costs, constraints, gamma=gamma, rho=start, **more)
     except InputError as error:
@@ -98,9 +101,15 @@ def _padded(path: Any, reading: Reading, S: int, A: int) -> tuple[scipy.sparse.c
     starts = np.asarray(reading.starts)
     lengths = np.diff(starts)
     entries = int(lengths.sum() + (missing * lengths[first[:-1]]).sum())
-    rule = f"must give a table of at most {MOST_ENTRIES:,} pairs and transitions with {A} actions in every state"
-    remedy = "split states with many choices into several with few"
-    require(max(S * A, entries) <= MOST_ENTRIES, str(path), rule, f"{S * A:,} pairs, {entries:,} transitions", remedy)
+    needed, remedy = (
+        _PAIR_BYTES * S * A + _ENTRY_BYTES * entries,
+        "split states with many choices into several with few",
+    )
+    size = f"{S * A:,} pairs and {entries:,} transitions, with {A:,} actions in every state"
+    most = max(_FREE_BYTES, _GROWTH * reading.lines.size)
+    rule = f"must give a table of at most {spelled(most)}, {_GROWTH} times its size"
+    require(needed <= most, str(path), rule, f"about {spelled(needed)}: {size}", remedy)
+    require_room(needed, f"a table of {size}", remedy)
     choice = np.arange(A)[None, :]
     means = np.where(choice < np.asarray(reading.num_choices)[:, None], choice, 0)
     rows = scipy.sparse.csr_array(
@@ -110,10 +119,7 @@ def _padded(path: Any, reading: Reading, S: int, A: int) -> tuple[scipy.sparse.c
 
 
 def _signal(reading: Reading, j: int, source: Any) -> Array:
-    k = len(reading.models)
-    of_states = np.asarray(reading.state_rewards).reshape(-1, k)[:, j]
-    of_choices = np.asarray(reading.choice_rewards).reshape(-1, k)[:, j]
-    return of_states[:, None] + of_choices[source]
+    return reading.state_rewards.of_model(j)[:, None] + reading.choice_rewards.of_model(j)[source]
 
 
 def write_drn(table: Table, path: str | os.PathLike[str], reward: str = "reward") -> None:

@@ -34,7 +34,13 @@ from saddleback.errors import InputError, SaddlebackError, SimulatorError, requi
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.names import Action, state_space
 from saddleback.problem.spaces import Actions, FiniteStates, States, StateSpace
-from saddleback.simulators.generative_model import GenerativeModel, Stream, generator, only_allowed
+from saddleback.simulators.generative_model import (
+    NOT_DRAWN_AGAIN,
+    GenerativeModel,
+    Stream,
+    generator,
+    only_allowed,
+)
 from saddleback.simulators.step_collector import Signals, Tray, signal_names
 
 _NEXT = "next_state"
@@ -283,6 +289,8 @@ def _takes_arrays(looped: GenerativeModel, arrays: GenerativeModel, states: Stat
         sizes.append(watched.sizes)
     if failure is not None and not sizes[0]:
         failure = _failure(arrays, states, actions, generator(*key))  # compiled code takes NumPy's own generator only
+    if failure is None and any(sizes[0]) and not any(sizes[1]):
+        raise SimulatorError(NOT_DRAWN_AGAIN, state=states[0], action=actions[0], key=key)
     shared = any(one == two > 0 for one, two in zip(*sizes, strict=False))
     if failure is None and any(sizes[0]) and not shared:
         return True

@@ -4,7 +4,8 @@ A user's simulator is one batched function ``sample(states, actions, rng)`` that
 ``(next_states, signals)`` where ``signals`` ``(n, 1+m)`` holds the observed reward and constraint signals in the user's
 units. :class:`GenerativeModel` wraps it: it counts every query and refuses, before anything is averaged, whatever a
 simulator must not return. Arrays are copied both ways, since simulators may write into what they get and reuse what they
-return.
+return. States have one type from the moment they are received, whatever the simulator computes in: int64 where they are
+finite, float64 in a box; what that type cannot hold exactly is refused.
 
 Randomness is one Philox stream per (seed, stream, pair, block of 4,096 consecutive samples of a pair), so a sample's
 value depends on which sample it is and never on who drew it.
@@ -12,40 +13,26 @@ value depends on which sample it is and never on who drew it.
 
 from __future__ import annotations
 
+import copy
 import sys
+import threading
 from collections.abc import Callable
-from enum import IntEnum
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from saddleback.errors import BudgetError, InputError, SaddlebackError, SimulatorError, whole_number
+from saddleback.errors import BudgetError, InputError, SimulatorError, whole_number
 from saddleback.problem.names import state_space
+from saddleback.problem.numerics import Stream as Stream
+from saddleback.problem.numerics import generator as generator
 from saddleback.problem.spaces import Actions, Array, FiniteStates, States, StateSpace
+from saddleback.problem.user_code import calling, culprit, fail
 
 BLOCK = 4096
 """Samples of one pair that share a random stream: a constant of the file formats too."""
 
-
-class Stream(IntEnum):
-    """Who the samples are for: streams never overlap, so buffers are independent."""
-
-    SOLVER = 0
-    EVALUATION = 1
-    CERTIFICATE = 2
-    INTERACTIVE = 3
-    PERTURBATION = 4
-    DESIGN = 5
-    ROLLOUT = 6
-    START = 7
-    MEASUREMENT = 8
-
-
-def generator(seed: int, stream: int, pair: int, block: int) -> np.random.Generator:
-    """The random stream of one block of one pair."""
-    sequence = np.random.SeedSequence(seed, spawn_key=(stream, pair, block))
-    return np.random.Generator(np.random.Philox(sequence))
+_FEW = 8  # pairs of a call that are all named where it ends the process
 
 
 def derived_seed(seed: int, number: int) -> int:
@@ -62,6 +49,8 @@ class Draw(NamedTuple):
 
 
 SampleFunction = Callable[[States, Actions, np.random.Generator], Any]
+
+_METERS = threading.Lock()
 
 
 class GenerativeModel:
@@ -82,26 +71,75 @@ class GenerativeModel:
         self._sample = sample
         self.states = state_space(states)
         self.num_signals = whole_number("num_signals", num_signals, 0, "count the reward and the constraints")
-        self.num_queries = 0
+        self._num_queries, self._whole = 0, None
+
+    _whole: GenerativeModel | None
+
+    @property
+    def num_queries(self) -> int:
+        """How many samples were drawn with it, and with whatever :meth:`metered` made of it."""
+        return self._num_queries
+
+    @num_queries.setter
+    def num_queries(self, number: int) -> None:
+        self.count(number - self._num_queries)
+
+    def count(self, queries: int) -> None:
+        """Put so many on the meter, in whatever thread (negative: take them off)."""
+        with _METERS:
+            meter: GenerativeModel | None = self
+            while meter is not None:
+                meter._num_queries += queries
+                meter = meter._whole
+
+    def metered(self) -> GenerativeModel:
+        """The same simulator with a meter of its own, for one run of several; what it counts is counted here too."""
+        part = copy.copy(self)
+        part._num_queries, part._whole = 0, self
+        return part
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_whole": None}  # copies, and those in other processes, count for themselves
 
     def sample(
         self, states: States, actions: Actions, rng: np.random.Generator, key: tuple[int, ...] | None = None
     ) -> Draw:
         """Draw one next state per pair; ``key`` is the seed key that an error should name."""
         try:
-            returned = self._sample(states.copy(), actions.copy(), rng)  # it may write into what it is given
+            ours = getattr(self._sample, "is_ours", False)
+            with calling(None if ours else lambda: self._asked(states, actions, key), len(states)):
+                # Copies, since it may write into what it is given, of the types that it was promised.
+                returned = self._sample(np.array(states, self.states.dtype), np.array(actions, np.int64), rng)
+                self.count(len(states))
+                return self._checked(returned, states, actions, key)
         except SimulatorError as error:  # an adapter that knows which of the pairs it was, but not the key
             if error.key is not None:
                 raise
             known = {"state": self._shown(error.state), "action": error.action, "index": error.index}
             raise SimulatorError(error.problem, **known, key=key) from error.__cause__
-        except (SaddlebackError, MemoryError):  # there is no more room, for whoever asks: not the simulator's fault
-            raise
-        except Exception as error:  # the user's code: anything can happen, and the pair must be named
-            problem = f"raised {type(error).__name__}: {error}"
-            raise SimulatorError(problem, state=self._shown(states[0]), action=actions[0], key=key) from error
-        self.num_queries += len(states)
-        return self._checked(returned, states, actions, key)
+        except BaseException as error:  # the user's code: anything can happen, and the pair must be named
+            fail(error, lambda said: self._failed(said, states, actions, key))
+
+    def _asked(self, states: States, actions: Actions, key: tuple[int, ...] | None) -> str:
+        """What a call asks for, in words."""
+        few = range(len(states)) if len(states) <= _FEW else (0, len(states) - 1)
+        pairs = dict.fromkeys(f"state {self._shown(states[i])}, action {actions[i]}" for i in few)
+        between = "; " if len(states) <= _FEW else " … "
+        return f"the simulator (at {between.join(pairs)}" + (")" if key is None else f", seed key {key})")
+
+    def _failed(self, said: str, states: States, actions: Actions, key: tuple[int, ...] | None) -> SimulatorError:
+        """The error, with the pair that fails by itself: one of a batch is found by asking for parts of it again."""
+        at, n = 0, len(states)
+        if np.any(states != states[0]) or np.any(actions != actions[0]):
+
+            def again(rows: slice) -> None:
+                with calling(lambda: self._asked(states[rows], actions[rows], key), n):
+                    some: States = np.array(states[rows], self.states.dtype)
+                    self._sample(some, np.array(actions[rows], np.int64), generator(*(key or (0, 0, 0, 0))))
+
+            found = culprit(again, n)
+            at, said = (0, f"{said}, for a batch of {n} pairs from this one on") if found is None else (found, said)
+        return SimulatorError(said, state=self._shown(states[at]), action=actions[at], key=key, index=at)
 
     def _checked(self, returned: Any, states: States, actions: Actions, key: tuple[int, ...] | None) -> Draw:
         def refuse(problem: str, index: int = 0) -> NoReturn:
@@ -124,11 +162,14 @@ class GenerativeModel:
         if outside.size:
             i = int(outside[0])
             refuse(f"returned the next state {next_states[i]}, which is outside the state space {self.states}", i)
+        next_states = self.states.cast(next_states)  # one type for all, whatever the simulator computes in
         if self.num_signals == 0:
             return Draw(next_states, None)
         if signals is None:
             refuse(f"returned no signals although {self.num_signals} are observed")
         try:
+            if np.asarray(signals).dtype.kind not in "iubfO":  # text and complex numbers would be taken for numbers
+                raise TypeError
             signals = np.array(signals, dtype=np.float64)
         except (TypeError, ValueError):
             refuse(f"returned signals that are not numbers: {signals!r:.80}")
@@ -195,6 +236,20 @@ class Sampler:
         """A fresh generator of this sampler's stream, for choices that are not simulator calls."""
         self._num_calls += 1
         return generator(self._seed, int(self._stream), 1, self._num_calls)
+
+
+def place_of(rng: np.random.Generator) -> bytes:
+    """How far a stream of :func:`generator` has been read."""
+    state: Any = rng.bit_generator.state
+    place = (state["buffer_pos"], state["has_uint32"])
+    return bytes(state["state"]["counter"].tobytes() + bytes(place))
+
+
+NOT_DRAWN_AGAIN = (
+    "remembers what it was asked before: the same question with the same seed took random numbers when it was asked first and "
+    "others, or none, when it was asked again; draw every answer anew"
+)
+"""What is said of a simulator that keeps its answers."""
 
 
 def first_difference(one: Draw, two: Draw) -> int | None:

@@ -4,7 +4,7 @@
 
 Built-in recipes (:mod:`saddleback.simulators.gymnasium_recipes`) know classic control, toy text and MuJoCo; for any other
 environment give ``set_state``, ``get_state`` and ``states``. Without ``get_state`` the observation is the next state: only
-right if it shows the whole state, and in float32 if that is what the environment shows.
+right if it shows the whole state, with the digits of float32 if that is what the environment shows.
 
 **Endings are absorbing.** A vector state gets one more, last coordinate *done* ∈ {0, 1}; s' of a step that ends is
 (x', 1), and (x, 1) stays as it is for ever, with all signals zero and no call of the environment. Numbered states get one

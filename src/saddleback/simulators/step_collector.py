@@ -12,8 +12,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from saddleback.errors import InputError, SaddlebackError, SimulatorError, require
+from saddleback.errors import InputError, SimulatorError, require
 from saddleback.problem.spaces import Actions, Array, FiniteStates, States, StateSpace
+from saddleback.problem.user_code import fail
 
 Signals = Sequence[str | None]
 """Names of the observed signals, the reward first, then one a constraint; None where the problem knows the signal."""
@@ -73,19 +74,20 @@ class Tray:
         for i, state, action in self.pairs():
             try:
                 step(i, state, action)
-            except Exception as error:  # the user's code: anything can happen
+            except BaseException as error:  # the user's code: anything can happen
                 self.failed(i, error)
         return self.answer()
 
-    def refuse(self, i: int, problem: str, cause: Exception | None = None) -> NoReturn:
+    def refuse(self, i: int, problem: str) -> NoReturn:
         """Raise the error that names pair i."""
-        raise SimulatorError(problem, state=self.states[i], action=self.actions[i], index=i) from cause
+        raise self._error(i, problem)
 
-    def failed(self, i: int, error: Exception) -> NoReturn:
+    def failed(self, i: int, error: BaseException) -> NoReturn:
         """The simulator raised ``error`` at pair i."""
-        if isinstance(error, SaddlebackError):
-            raise error
-        self.refuse(i, f"raised {type(error).__name__}: {error}", error)
+        fail(error, lambda said: self._error(i, said))
+
+    def _error(self, i: int, problem: str) -> SimulatorError:
+        return SimulatorError(problem, state=self.states[i], action=self.actions[i], index=i)
 
     def answer(self) -> Any:
         """What :class:`saddleback.simulators.generative_model.GenerativeModel` takes."""

@@ -23,6 +23,7 @@ from saddleback.problem.actions import permitted_policy, read_allowed, stand_ins
 from saddleback.problem.cmdp import CMDP, Constraint, Sense, Start
 from saddleback.problem.policies import TabularPolicy, as_table
 from saddleback.problem.spaces import Actions, Array, FiniteStates, States
+from saddleback.problem.user_code import frozen
 from saddleback.simulators.generative_model import GenerativeModel
 
 ROW_SUM_TOLERANCE = 1e-9
@@ -105,7 +106,7 @@ class Table:
             names,
             float(discount.item()),
             start,
-            None if phi is None else np.asarray(phi),
+            None if phi is None else frozen(np.asarray(phi)),
             actions_allowed=allowed,
             **more,
         )
@@ -164,6 +165,8 @@ class Table:
 
 class TableSampler:
     """Next states by inverse cumulative sums of the rows of P."""
+
+    is_ours = True
 
     def __init__(self, P: scipy.sparse.csr_array, num_actions: int):
         self.num_actions = num_actions
@@ -228,10 +231,8 @@ def transition_matrix(
         P = scipy.sparse.csr_array(dense.reshape(S * A, S))
     matrix = checked_csr("P", P)
     require(matrix.shape == (S * A, S), "P", f"must have shape {(S * A, S)}", matrix.shape, "row s*A + a")
-    if rows is not None:
-        matrix = scipy.sparse.csr_array(matrix[rows])
+    matrix = matrix.copy() if rows is None else scipy.sparse.csr_array(matrix[rows])  # not the caller's arrays any more
     if not matrix.has_canonical_format:
-        matrix = matrix.copy()  # the next line works in place, on what may be the caller's arrays
         matrix.sum_duplicates()
     bad = np.flatnonzero(~np.isfinite(matrix.data) | (matrix.data < 0))
     if bad.size:

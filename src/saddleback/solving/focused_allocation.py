@@ -17,7 +17,7 @@ from saddleback.errors import NumericalError
 from saddleback.method.evaluators.lstd import LSTD, cautious_variance
 from saddleback.method.oracles import Solver
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.rounding import PLAN_DIGITS, TIE, on_grid
+from saddleback.problem.numerics import PLAN_DIGITS, TIE, on_grid
 from saddleback.sampling.buffer import Buffer
 
 _UNFOCUSED = 1 / 3

@@ -23,7 +23,7 @@ from saddleback.errors import InputError, require
 from saddleback.method.slater import Slater, estimate_slater
 from saddleback.problem.cmdp import CMDP
 from saddleback.runs.settings import Feasibility, Method, Settings
-from saddleback.sampling.memory import Lot, check, predict, predict_run
+from saddleback.sampling.memory import Lot, check, check_size, predict, predict_run
 from saddleback.simulators.generative_model import BLOCK, GenerativeModel, Stream, generator
 from saddleback.solving.find import budget_of
 from saddleback.solving.prepared import Prepared
@@ -88,15 +88,22 @@ def forecast(
     samples: int | None = None,
     seed: int = 0,
 ) -> Forecast:
-    """The cost of ``epsilon`` (the user's units of the discounted reward), from a pilot of ``samples`` simulator calls."""
+    """The cost of ``epsilon`` (the user's units of the discounted reward), from a pilot of ``samples`` simulator calls.
+
+    A tenth of them at most tell how long a call takes; where no number is given, these are drawn besides.
+    """
     largest = problem.horizon * problem.reward_span
     rule = f"must lie in (0, {largest:.6g}], the range of the discounted reward"
     require(0 < epsilon <= largest, "epsilon", rule, epsilon, "give the accuracy wanted")
     Settings(delta=delta, feasibility=feasibility, seed=seed)  # which are checked there
+    check_size(problem)
     before = simulator.num_queries
-    seconds = _seconds_per_call(problem, simulator, seed)
-    pilot = max(_PILOT, _PILOT_PER_PAIR * problem.num_unknowns) if samples is None else samples
-    require(pilot >= 2, "samples", "must be at least 2", pilot, "use 20000")
+    require(samples is None or samples >= 2, "samples", "must be at least 2", samples, "use 20000")
+    batch = _BATCH if samples is None else min(_BATCH, max(1, samples // (10 * _BATCHES)))
+    pilot = (
+        max(_PILOT, _PILOT_PER_PAIR * problem.num_unknowns) if samples is None else max(2, samples - _BATCHES * batch)
+    )
+    seconds = _seconds_per_call(problem, simulator, seed, batch)
     try:
         asked = Settings(pilot, delta=delta, seed=seed, method=Method(certificate=pilot - pilot // 2))
         calls, proof = asked.split()
@@ -142,17 +149,16 @@ def _worst_bytes(problem: CMDP, simulator: GenerativeModel, worst: Plan) -> int:
     return predict(problem, c, *lots, num_signals=simulator.num_signals).peak
 
 
-def _seconds_per_call(problem: CMDP, simulator: GenerativeModel, seed: int) -> float:
+def _seconds_per_call(problem: CMDP, simulator: GenerativeModel, seed: int, batch: int) -> float:
     """Of the fastest of a few batches: the first has to warm up, others may have been disturbed."""
-    states, actions = problem.pairs()
     rng = generator(seed, Stream.DESIGN, 0, 0)
     took = []
     for _ in range(_BATCHES):
-        chosen = rng.integers(len(actions), size=_BATCH)
+        states, actions = problem.some_pairs(batch, rng)
         start = time.perf_counter()
-        simulator.sample(states[chosen], actions[chosen], rng)
+        simulator.sample(states, actions, rng)
         took.append(time.perf_counter() - start)
-    return min(took) / _BATCH
+    return min(took) / batch
 
 
 def _worst_case(

@@ -24,9 +24,10 @@ from saddleback.method.framework import run
 from saddleback.method.master_lp import Master, solve_master, upper_bound
 from saddleback.method.oracles import simplex_point
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.numerics import on_grid
 from saddleback.problem.policies import MixturePolicy
-from saddleback.problem.rounding import on_grid
 from saddleback.problem.spaces import Array
+from saddleback.sampling.memory import check, predict_run
 from saddleback.simulators.function import as_simulator
 from saddleback.simulators.generative_model import GenerativeModel
 from saddleback.solving.prepared import Prepared
@@ -217,7 +218,8 @@ class Frontier:
         design, buffers = self.parts.design, (self.parts.solver_buffer, self.parts.evaluation_buffer)
         earlier = [b for b in buffers if b is not None and b.design is design]
         guide = Guide(self.problem, design, earlier, None, None)
-        request, model = Request(samples, seed, delta), as_simulator(self.problem, simulator)
+        request, model = Request(samples, seed, delta), as_simulator(self.problem, simulator).metered()
+        check(predict_run(self.problem, 0, certificate=samples, num_signals=model.num_signals), samples)
         band = frontier_band(guide, list(policies.values())[:16], list(sigmas.values()), model, request)
         curve = replace(self, band=band)
         curve.points = curve.at_all([point.threshold for point in self.points])

@@ -13,6 +13,7 @@ for several the page moves between the stored points.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,18 +35,10 @@ from saddleback.runs.drawings_file import (
     FrontierRecord,
     PointRecord,
 )
-from saddleback.runs.events import Callback, JSONLines
-from saddleback.runs.run_folder import MANIFEST, Origin, load_run, save_run
-from saddleback.runs.work_folder import (
-    REQUEST,
-    TRACE,
-    abandon_work,
-    begin_work,
-    finish_work,
-    load_work,
-    nothing_left,
-    work_folder,
-)
+from saddleback.runs.events import Callback, Trace
+from saddleback.runs.file_names import MANIFEST, SAMPLES, TRACE, left_beside
+from saddleback.runs.run_folder import Origin, load_run, write_run
+from saddleback.runs.work_folder import Work, load_work, work_folder
 from saddleback.sampling.executors import open_executor
 from saddleback.sampling.executors.watched import Replayed
 from saddleback.simulators.generative_model import GenerativeModel
@@ -66,7 +59,7 @@ _MOST_ROUNDS = 4
 class Place:
     """Where a run is kept, and what its problem came from; ``force`` lets it replace an earlier run."""
 
-    path: Path
+    work: Work
     target: str
     origin: Origin
     force: bool = False
@@ -96,37 +89,41 @@ def keeping(
     """
     samples, listeners = None, list[Callback]()
     if place is not None:
-        samples = begin_work(place.path, "solve", place.target, list(place.origin.settings), record)
-        listeners.append(JSONLines(work_folder(place.path) / TRACE))
+        origin = place.origin
+        samples = place.work.begin("solve", place.target, list(origin.settings), record, origin.question)
+        listeners.append(Trace(place.work.folder / TRACE))
     try:
         with open_executor(*drawing, problem=problem, simulator=simulator, folder=samples, progress=show) as executor:
             yield executor, listeners
     except InputError:
         if place is not None:
-            abandon_work(place.path)
+            place.work.abandon()
         raise
 
 
 def put_away(place: Place, found: Solution, record: Mapping[str, Any], seed: int) -> None:
     """Write the finished run and remove its work folder."""
-    request, trace = {**record["budget"], **record["parts"]}, work_folder(place.path) / TRACE
-    drawings = drawings_of(found)
-    save_run(place.path, found, place.origin, request, seed, force=place.force, drawings=drawings, trace=trace)
-    finish_work(place.path)
+    request, drawings = {**record["budget"], **record["parts"]}, drawings_of(found)
+    write_run(place.work, found, place.origin, request, seed, force=place.force, drawings=drawings)
 
 
-def is_finished(place: Path) -> bool:
-    """Whether the run is written and nothing is under way; a kill may have left its work folder, which goes now.
+def is_untouched(place: Path) -> bool:
+    """Whether a run is written and nobody works on it, nor was killed while doing so: there is nothing to own or to put right."""
+    beside = os.path.lexists(work_folder(place)) or left_beside(place)
+    return (place / MANIFEST).is_file() and not beside
+
+
+def is_finished(work: Work) -> bool:
+    """Whether the run is written and nothing is under way; a kill may have left its request, which goes now.
 
     A run that was to replace another has nothing in its work folder either if it was killed early: the request tells.
     """
-    if not (place / MANIFEST).is_file():
+    if not (work.place / MANIFEST).is_file():
         return False
-    folder = work_folder(place)
-    if folder.is_dir():
-        if not nothing_left(place) or ((folder / REQUEST).exists() and not _answers(place)):
+    if work.under_way:
+        if os.path.lexists(work.folder / SAMPLES) or not _answers(work.place):
             return False
-        finish_work(place)
+        work.finish()
     return True
 
 

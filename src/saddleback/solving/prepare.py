@@ -34,7 +34,8 @@ from saddleback.sampling.buffer import Buffer, Samples, counted
 from saddleback.sampling.candidate_pool import grown, growth_remark, may_grow
 from saddleback.sampling.collect import batches_and_counts, collect
 from saddleback.sampling.counted_buffer import cut
-from saddleback.sampling.memory import Lot, check, predict, predict_run
+from saddleback.sampling.examination import examine
+from saddleback.sampling.memory import Lot, check, check_size, predict, predict_run
 from saddleback.sampling.store.buffers import OnRay, buffer_maker, excerpt
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.sampling.streamed_buffer import StreamedBuffer
@@ -68,6 +69,7 @@ def prepare(
         require(held is None, "evaluator", "must not play while samples grow", names["evaluator"], "use lstd")
         return _measured(problem, model, samples, seed, method, names, evaluator, executor)
     chosen, design, explored, remarks = _designed(chosen, model, samples, seed, method, held, executor)
+    examine(problem, model, seed, (design.states, design.actions), executor)
     problem, interactive = chosen.problem, isinstance(solver, InteractiveSolver)
     samples -= explored if held is None else 0
     own_share, share = _shares(samples, method, interactive)
@@ -174,7 +176,7 @@ def _designed(
         problem = dataclasses.replace(problem, candidates=held.problem.candidates)
         design, explored = held.design, held.explored
     else:
-        check(predict_run(problem, 0), 0)  # the features of the design's candidates
+        check_size(problem)
         if may_grow(problem) and method.mode == "default":
             check(predict_run(problem, samples, num_signals=model.num_signals), samples)  # before the first sample
             grew = grown(problem, model, chosen.designer, samples, seed, executor)

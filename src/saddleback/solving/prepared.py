@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from saddleback.designs.design import Design, Designer
 from saddleback.errors import InputError, Remark, require
@@ -32,6 +33,7 @@ from saddleback.method.solvers.plug_in import fixed_point
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import GreedyPolicy, Policy, as_table
 from saddleback.problem.spaces import Array
+from saddleback.problem.user_code import Guarded, guarded
 from saddleback.runs.settings import Method, Part
 from saddleback.sampling.buffer import Buffer
 
@@ -153,7 +155,7 @@ class Prepared:
 
 def canonical(problem: CMDP, policy: Policy) -> Policy:
     """Allowed actions only; and small finite problems keep tables: two θ's with the same actions are one policy."""
-    policy = problem.permitted(policy)
+    policy = problem.permitted(guarded(policy, GuardedPolicy))
     S = problem.num_states
     listed = S is not None and S <= _TABLE_STATES and S * problem.num_actions <= _TABLE_PAIRS
     if S is not None and listed and isinstance(policy, GreedyPolicy):
@@ -170,3 +172,33 @@ def oracle_of(
         return [canonical(problem, policy) for policy in solver.solve(problem, solver_buffer, sigmas)]
 
     return Oracle(solve, lambda policy: evaluator.evaluate(problem, buffer, policy), resolution)
+
+
+class GuardedPolicy(Guarded):
+    """A user's :class:`saddleback.problem.policies.Policy`, whose actions must be actions."""
+
+    @property
+    def num_actions(self) -> int:
+        """A."""
+        return int(self.inner.num_actions)
+
+    def probabilities(self, states: Any) -> Any:
+        """π(·|s), ``(n, A)``."""
+        return self._ask("probabilities", states)
+
+    def act(self, states: Any, rng: np.random.Generator) -> NDArray[np.int64]:
+        """One action per state."""
+        found, A = np.asarray(self._ask("act", states, rng)), self.num_actions
+        good = found.shape == (len(states),) and found.dtype.kind in "iu" and bool(np.all((found >= 0) & (found < A)))
+        rule = f"must give one of the actions 0 to {A - 1} for each of {len(states)} states"
+        name = type(self.inner).__name__
+        require(good, f"policy {name}", rule, f"{found.dtype} {found.shape} {found.ravel()[:8]}", "mend its `act`")
+        return found.astype(np.int64)
+
+    def mean_features(self, features: Any, states: Any) -> Any:
+        """Σ_a π(a|s) φ(s, a)."""
+        return self._ask("mean_features", features, states)
+
+    def key(self) -> bytes:
+        """As the policy itself."""
+        return bytes(self.inner.key())

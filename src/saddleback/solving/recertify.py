@@ -50,7 +50,7 @@ def recertify(
 
     ``samples`` is what pilot and certificate may take together; by default the certificate gets as many as the stored one.
     """
-    stored = run.certificate
+    stored, simulator = run.certificate, simulator.metered()
     if samples is None:
         samples = math.ceil(((stored and stored.samples) or _USUAL_SAMPLES) / (1 - _PILOT))
     delta = delta if delta is not None else 1 - (0.95 if stored is None else stored.confidence)
@@ -80,14 +80,24 @@ def recertify(
     pilot = simulator.num_queries - before
     earlier = [b for b in (parts.solver_buffer, parts.evaluation_buffer) if b is not None]
     guide = Guide(parts.problem, parts.design, earlier, run.mixture, sigma)
-    allowance = stored.allowance[0] / abs(float(problem.scale[1])) if stored is not None and stored.allowance else 0.0
-    return Recertified(certify_guided(guide, simulator, Request(samples - pilot, seed, delta, allowance)), pilot)
+    request = Request(samples - pilot, seed, delta, allowance_of(run, problem))
+    return Recertified(certify_guided(guide, simulator, request), pilot)
+
+
+def allowance_of(run: Run, problem: CMDP) -> float:
+    """By how much a constraint may be missed, in utilities: what was asked for, whatever the stored proof says."""
+    epsilon = run.request.get("epsilon")
+    if run.request.get("feasibility") == "strict" or not isinstance(epsilon, (int, float)):
+        return 0.0
+    rule, remedy = "must be a positive number in run.json", "set run.json back, or solve the problem again"
+    require(0 < epsilon < math.inf, "epsilon", rule, epsilon, remedy)
+    return float(epsilon) / problem.reward_span
 
 
 def prices_of(run: Run, problem: CMDP) -> Array | None:
     """σ: what the stored bound was proved for, or else the run's prices of its constraints."""
     bound = None if run.certificate is None else run.certificate.evidence.bound
-    if bound is not None:
+    if bound is not None and (bound.sigma[0] > 0) == (run.mixture is not None):  # a policy is held against its reward
         return np.array(bound.sigma, dtype=np.float64)
     prices = np.array(run.solution.multipliers, dtype=np.float64)
     if prices.shape != (problem.num_constraints,) or np.any(prices < 0):

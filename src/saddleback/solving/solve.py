@@ -20,20 +20,22 @@ from saddleback.certificates import Request
 from saddleback.errors import InputError, nearest, number, require
 from saddleback.problem.cmdp import CMDP
 from saddleback.runs.events import Callback, tell
-from saddleback.runs.run_folder import MANIFEST, Origin, Run, check_place, load_run
+from saddleback.runs.file_names import MANIFEST
+from saddleback.runs.run_folder import Origin, Run, check_place, verify_run
 from saddleback.runs.settings import Feasibility, Method, Settings
-from saddleback.runs.targets import load_target, named_again
-from saddleback.runs.work_folder import load_work
+from saddleback.runs.targets import load_target, named_again, origin_of
+from saddleback.runs.work_folder import load_work, owned
 from saddleback.sampling.blocks import Executor
 from saddleback.sampling.executors import make
-from saddleback.sampling.memory import check, predict_run
+from saddleback.sampling.memory import check, check_size, predict_run
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.simulators.function import as_simulator
 from saddleback.simulators.generative_model import GenerativeModel
 from saddleback.solving.find import budget_of, needed
-from saddleback.solving.kept_run import Drawing, Place, Show, is_finished, keeping, put_away
+from saddleback.solving.kept_run import Drawing, Place, Show, is_finished, is_untouched, keeping, put_away
 from saddleback.solving.progress import Progress, certificate_event, finished_event
 from saddleback.solving.solution import Solution
+from saddleback.solving.stored_samples import accept_code
 from saddleback.solving.strict import certified
 from saddleback.solving.to_accuracy import solve_to_accuracy
 
@@ -107,16 +109,18 @@ def solve(
         share = 1.0 - number("confidence", confidence, 0, 1, open_low=True, open_high=True, remedy=remedy)
     settings = Settings(samples, epsilon, max_samples, feasibility, share, seed, method or Method())  # type: ignore[arg-type]
     callbacks = _listeners(callbacks)
-    model = None if simulator is None else as_simulator(problem, simulator)
+    model = None if simulator is None else as_simulator(problem, simulator).metered()
     if out is not None:
         require(reuse is None, "out", "must not be given with reuse", str(out), "keep the run that draws the samples")
         if executor is not None and not isinstance(executor, str):
             rule, remedy = "must be given by name where the run is kept", "use workers=, or one of serial, joblib, ray"
             raise InputError("executor", rule, executor, remedy)
         name = f"{PYTHON}{problem.name}"
-        place = Place(check_place(out, problem), name, Origin(name))
-        drawing = Drawing(workers, executor)
-        answer = _solve_at(place, problem, needed(model), settings.record(), drawing, progress, callbacks)
+        with owned(out) as work:
+            is_finished(work)
+            check_place(work.place, problem)
+            place, drawing = Place(work, name, Origin(name)), Drawing(workers, executor)
+            answer = _solve_at(place, problem, needed(model), settings.record(), drawing, progress, callbacks)
     elif isinstance(executor, str) or (executor is None and workers != 1):
         with closing(make(executor, workers)) as crew:
             answer = carry_out(problem, model, settings, reuse, crew, progress, callbacks)
@@ -136,6 +140,8 @@ def carry_out(
     certificate_seed: int | None = None,
 ) -> Solution:
     """The solution that the settings ask for; ``certificate_seed`` is the settings' own unless given."""
+    if reuse is None:
+        check_size(problem)
     if settings.epsilon is not None:
         require(reuse is None, "reuse", "must not be given with epsilon", reuse, "leave one of the two out")
         found = solve_to_accuracy(problem, needed(simulator), settings, executor, progress, callbacks)
@@ -165,29 +171,38 @@ def resume(
     executor: str | None = None,
     progress: Show | None = None,
     callbacks: Sequence[Callback] = (),
+    accept_source: bool = False,
 ) -> Solution | Run:
     """Take up a solve that was killed or interrupted, to the very same result; a finished run is read.
 
     run                  the folder that was given to ``out``
     problem, simulator   as they were given to ``solve``, for a run that was made in Python
     workers, executor, progress, callbacks   as for :func:`saddleback.solve`
+    accept_source        go on although code that a problem file names has changed: every sample would be the same
     """
     place = Path(os.path.abspath(run))
-    if is_finished(place):
-        return load_run(place)
-    request = load_work(place)
-    if request.verb != "solve":
-        raise InputError("run", "must hold a solve", request.verb, "go on with `saddleback resume`")
-    target = request.target
-    if not target.startswith(PYTHON):
-        instance = load_target(named_again(target, None), request.settings)
-        problem, simulator = instance.problem, instance.simulator
-    elif problem is None or simulator is None:
-        rule = "must be given: the run was made in Python"
-        raise InputError("problem, simulator", rule, None, "pass the two that were given to solve")
-    kept = Place(place, target, Origin(target, tuple(request.settings)), force=(place / MANIFEST).is_file())
-    model, drawing = as_simulator(problem, simulator), Drawing(workers, executor)
-    return _solve_at(kept, problem, model, request.options, drawing, progress, callbacks)
+    if is_untouched(place):
+        return verify_run(place)
+    with owned(place) as work:
+        if is_finished(work):
+            return verify_run(place)
+        request = load_work(place)
+        if request.verb != "solve":
+            raise InputError("run", "must hold a solve", request.verb, "go on with `saddleback resume`")
+        target = request.target
+        origin = Origin(target, tuple(request.settings))
+        if not target.startswith(PYTHON):
+            instance = load_target(named_again(target, None), request.settings)
+            problem, simulator = instance.problem, instance.simulator
+            origin = origin_of(target, request.settings, instance)
+        elif problem is None or simulator is None:
+            rule = "must be given: the run was made in Python"
+            raise InputError("problem, simulator", rule, None, "pass the two that were given to solve")
+        kept = Place(work, target, origin, force=(place / MANIFEST).is_file())
+        model, drawing = as_simulator(problem, simulator).metered(), Drawing(workers, executor)
+        if accept_source:
+            accept_code(place, problem, model)
+        return _solve_at(kept, problem, model, request.options, drawing, progress, callbacks)
 
 
 def _solve_at(

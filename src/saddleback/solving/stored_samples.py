@@ -11,23 +11,31 @@ from typing import Any
 
 import numpy as np
 
+from saddleback.designs.candidates import Full
 from saddleback.designs.design import Design
 from saddleback.errors import InputError, require
-from saddleback.files.disk import disk_faults_named, sync_folder
+from saddleback.files.disk import Disk, disk_faults_named
 from saddleback.files.json_file import to_plain
 from saddleback.problem.actions import serving_pairs
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.digest import digest
 from saddleback.runs.certificate_file import ProblemRecord
+from saddleback.runs.file_names import SAMPLES
+from saddleback.runs.run_folder import Origin
 from saddleback.runs.settings import Method, Settings
-from saddleback.runs.work_folder import SAMPLES, abandon_work, begin_work, finish_work, work_folder
+from saddleback.runs.work_folder import Work, work_folder
 from saddleback.sampling.blocks import Block, BlockSource
+from saddleback.sampling.examination import examine
 from saddleback.sampling.executors import open_executor
+from saddleback.sampling.executors.durable import refuse_link
 from saddleback.sampling.executors.watched import Replayed
 from saddleback.sampling.fingerprint import fingerprint_of
 from saddleback.sampling.store.manifest import require_same
 from saddleback.sampling.store.pooling import PARTS, pool, seeds_of
-from saddleback.sampling.store.sample_store import SampleStore, verify_store
+from saddleback.sampling.store.recovery import Report
+from saddleback.sampling.store.sample_store import SampleStore, accept_sources, verify_store
 from saddleback.simulators.generative_model import BLOCK, GenerativeModel, Stream, derived_seed
+from saddleback.simulators.sources import sources_of
 from saddleback.solving.kept_run import Drawing, Show
 from saddleback.solving.prepared import parts_of
 
@@ -40,25 +48,25 @@ _MOST_BLOCKS = 10_000_000  # 4e10 samples
 def draw_rounds(
     problem: CMDP,
     simulator: GenerativeModel,
-    place: Path,
+    work: Work,
     target: str,
-    settings: Sequence[str],
+    origin: Origin,
     options: Mapping[str, Any],
     drawing: Drawing,
     show: Show,
 ) -> tuple[dict[str, Any], Replayed]:
     """Draw what is missing of so many rounds; what there is now, and who drew it.
 
-    ``target`` and ``settings`` are the problem's name for whoever resumes, ``options`` the rounds and the seed.
+    ``target`` and ``origin`` are the problem's name for whoever resumes, ``options`` the rounds and the seed.
     """
-    rounds, seed = options["rounds"], options["seed"]
+    rounds, seed, place = options["rounds"], options["seed"], work.place
     chosen = parts_of(problem, Method())
+    if isinstance(chosen.designer, Full):
+        _check_rounds(rounds, (problem.num_states or 1) * problem.num_actions)  # before that many are listed
     design = chosen.designer.design(chosen.problem)
     _check_seed(place, seed)
-    most = _MOST_BLOCKS // (sum(SHARES.values()) * design.size)
-    require(rounds <= most, "--rounds", f"must be at most {most:,} here", rounds, "use several folders")
-    fresh = not work_folder(place).exists()
-    begin_work(place, "sample", target, list(settings), options)
+    _check_rounds(rounds, design.size)
+    work.begin("sample", target, list(origin.settings), options, origin.question)
     _make_place(place)
     blocks = BlockSource(simulator, chosen.problem, design.states, design.actions, seed)
     serving = serving_pairs(problem.stand_ins, design.states, design.actions)
@@ -73,15 +81,15 @@ def draw_rounds(
     try:
         with open_executor(*drawing, problem=problem, simulator=simulator, progress=show, **kept) as executor:
             assert executor.kept is not None
+            examine(problem, simulator, seed, (design.states, design.actions), executor)
             missing = executor.kept.missing(blocks, tasks)
             for _ in executor.run(blocks.draw, missing):
                 pass
             digest = executor.kept.content_hashes()[f"samples-{seed}"]
     except InputError:  # samples of something else, say: a request that was mistyped must not keep the right one out
-        if fresh:
-            abandon_work(place)
+        work.abandon()
         raise
-    finish_work(place)
+    work.finish()
     found = {
         "samples": len(tasks) * BLOCK,
         "drawn_now": len(missing) * BLOCK,
@@ -95,8 +103,9 @@ def draw_rounds(
     return found, executor
 
 
-def merge_samples(problem: CMDP, simulator: GenerativeModel, parts: Sequence[Path], place: Path) -> dict[str, Any]:
+def merge_samples(problem: CMDP, simulator: GenerativeModel, parts: Sequence[Path], work: Work) -> dict[str, Any]:
     """Put the samples of several folders together in a new one; what it holds."""
+    place = work.place
     require(place not in parts, "--out", "must not be one of the folders that are merged", place.name, "name a new one")
     wanted = fingerprint_of(problem, simulator)
     with ExitStack() as stack:
@@ -105,9 +114,10 @@ def merge_samples(problem: CMDP, simulator: GenerativeModel, parts: Sequence[Pat
             require_same(store.folder, store.fingerprint, wanted, {"seed", "coreset", PARTS})
         seeds = sorted({seed for store in stores for seed in seeds_of(store)})
         name = f"samples-{seeds[0]}" if len(seeds) == 1 else "samples-pooled"
-        _check_for_pool(place, name)
+        _check_for_pool(work, name)
         _make_place(place)
         _make_place(place / SAMPLES)
+        refuse_link(place / SAMPLES / name)
         pooled = stack.enter_context(pool(stores, place / SAMPLES / name))
         return {
             "samples": pooled.num_samples,
@@ -117,12 +127,43 @@ def merge_samples(problem: CMDP, simulator: GenerativeModel, parts: Sequence[Pat
         }
 
 
-def damage_in(place: Path) -> dict[str, list[str]]:
-    """What is wrong with each store of a folder, read from beginning to end."""
+def stores_in(place: Path) -> list[Path]:
+    """The stores of a finished run or folder of samples, and of one that is under way."""
     homes = [where / SAMPLES for where in (place, work_folder(place)) if (where / SAMPLES).is_dir()]
-    folders = [folder for home in homes for folder in sorted(home.iterdir())]
+    return [folder for home in homes for folder in sorted(home.iterdir())]
+
+
+def reports_of(place: Path) -> dict[str, Report]:
+    """What each store of a folder holds and what is wrong with it, read from beginning to end."""
+    folders, found = stores_in(place), dict[str, Report]()
     require(bool(folders), "--out", "must hold samples", str(place), "check the path")
-    return {folder.name: verify_store(folder).damage for folder in folders}
+    for folder in folders:  # of two stores with one name the second is that of the work folder
+        name = folder.name if folder.name not in found else f"{folder.parents[1].name}/{folder.name}"
+        found[name] = verify_store(folder)
+    return found
+
+
+def repair(place: Path) -> dict[str, str]:
+    """Take away what is damaged in each store of a folder, so that it is drawn again; what is left of those that were."""
+    left = {}
+    for folder in stores_in(place):
+        refuse_link(folder)
+        if verify_store(folder).damage:
+            with SampleStore.open(folder, drop_damaged=True) as store:
+                lost, there = (
+                    store.recovery,
+                    f"{len(store.blocks()):,} blocks with {store.num_samples:,} samples are left",
+                )
+                left[folder.name] = f"{', '.join(lost.removed) or 'damaged lines'} taken away; {there}"
+    return left
+
+
+def accept_code(place: Path, problem: CMDP, simulator: GenerativeModel) -> None:
+    """Let the samples of a folder count as drawn by the code as it is now."""
+    sources = sources_of(problem, simulator)
+    for folder in stores_in(place):
+        refuse_link(folder)
+        accept_sources(folder, sources)
 
 
 def open_samples(place: Path) -> SampleStore:
@@ -165,6 +206,12 @@ def samples_for(
         yield store, {"budget": budget, "parts": parts}, seed
 
 
+def _check_rounds(rounds: int, pairs: int) -> None:
+    most = _MOST_BLOCKS // (sum(SHARES.values()) * pairs)
+    rule, remedy = f"must be at most {most:,} for {pairs:.3g} pairs", "use several folders, or features"
+    require(rounds <= most, "--rounds", rule, rounds, remedy)
+
+
 def _check_seed(place: Path, seed: int) -> None:
     """A folder holds the samples of one seed, or a pool, which is not added to."""
     there = sorted(p.name for p in (place / SAMPLES).iterdir()) if (place / SAMPLES).is_dir() else []
@@ -174,12 +221,11 @@ def _check_seed(place: Path, seed: int) -> None:
         require(name == f"samples-{seed}", "--out", rule, name, remedy)
 
 
-def _check_for_pool(place: Path, name: str) -> None:
+def _check_for_pool(work: Work, name: str) -> None:
     """A pool goes into a new folder, or into one that holds the same pool, whole or in part."""
     rule, remedy = "must be a new folder, or one where the same folders were merged", "choose a new folder"
-    under_way = work_folder(place)
-    require(not under_way.exists(), "--out", rule, f"one that is under way, {under_way.name}", remedy)
-    for folder, only in ((place, SAMPLES), (place / SAMPLES, name)):
+    require(not work.under_way, "--out", rule, f"one that is under way, {work.folder.name}", remedy)
+    for folder, only in ((work.place, SAMPLES), (work.place / SAMPLES, name)):
         for found in sorted(p.name for p in folder.iterdir()) if folder.is_dir() else []:
             require(found == only, "--out", rule, f"one that holds {found}", remedy)
 
@@ -187,12 +233,11 @@ def _check_for_pool(place: Path, name: str) -> None:
 def _make_place(place: Path) -> None:
     """A folder whose name survives a power cut."""
     with disk_faults_named(place, "choose a place that can be written to"):
-        place.mkdir(exist_ok=True)
-        sync_folder(place.parent)
+        if not place.is_dir():
+            Disk().make_folder(place)
+        Disk().sync_folder(place.parent)
 
 
 def _coreset(design: Design) -> str:
     """Which pairs the samples are of, in short."""
-    digest = hashlib.sha256(np.ascontiguousarray(design.states).tobytes())
-    digest.update(np.ascontiguousarray(design.actions).tobytes())
-    return digest.hexdigest()[:16]
+    return digest(design.states, design.actions)

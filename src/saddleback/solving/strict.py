@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from saddleback.certificates import Certificate, Guide, Request, certify_guided, expect
+from saddleback.certificates.certificate import SUSPECTED
 from saddleback.certificates.prove import plan_bound
 from saddleback.errors import InputError, Remark, require
 from saddleback.method.evaluators.rollouts import Measured
@@ -66,7 +67,7 @@ def issue_certificate(
     that still counts as feasible, in utilities.
     """
     request = Request(samples, seed, delta, allowance, interval, executor=executor)
-    return _issue(solution, as_simulator(solution.problem, simulator), request)
+    return _issue(solution, as_simulator(solution.problem, simulator).metered(), request)
 
 
 def _issue(solution: Solution, simulator: GenerativeModel, request: Request) -> Certificate:
@@ -118,6 +119,8 @@ def _strict(solution: Solution, simulator: GenerativeModel, request: Request) ->
         spent += certificate.samples
         seeds += (round_seed,)
         proofs.append((solution, certificate))
+        if certificate.contradictions:
+            break
         proved = certificate.feasible == "certified"
         left = (samples - spent) * shares[min(attempt, _ATTEMPTS - 1)]
         if attempt == _ATTEMPTS or not certificate.constraints or left < 1 or (proved and not (pilot and attempt == 1)):
@@ -127,7 +130,7 @@ def _strict(solution: Solution, simulator: GenerativeModel, request: Request) ->
             break
         solution = _over_all_columns(again)
     # All attempts hold together, so the best of those that prove the constraints may be picked.
-    proved_ones = [x for x in proofs if x[1].feasible == "certified"]
+    proved_ones = [x for x in proofs if x[1].feasible == "certified" and not proofs[-1][1].contradictions]
     worst = [-math.inf if c.value is None else c.value[0] for _, c in proved_ones]
     solution, certificate = proved_ones[int(np.argmax(worst))] if worst else proofs[-1]
     certificate = dataclasses.replace(certificate, samples=spent, confidence=1 - delta)
@@ -194,6 +197,9 @@ def with_certificate(solution: Solution, certificate: Certificate) -> Solution:
 def _settled(solution: Solution, certificate: Certificate) -> Verdict:
     """What the proof makes of the verdict; that nothing was promised before it no longer matters."""
     verdict = dataclasses.replace(solution.verdict, promised=None)
+    if certificate.contradictions:
+        found = "; ".join(remark.text for remark in certificate.contradictions)
+        return Verdict(Status.UNDECIDED, Reason.CONTRADICTED, detail=f"{found}; {SUSPECTED}")
     parts = solution.prepared
     if certificate.infeasible:
         proof = Proof.PROVED if parts is None else rests_on(parts.design)

@@ -22,7 +22,7 @@ from saddleback.certificates import Request, expect
 from saddleback.certificates.guide import hidden_by_starts
 from saddleback.errors import InputError, require
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.rounding import rounded
+from saddleback.problem.numerics import rounded
 from saddleback.runs.answer import Choices
 from saddleback.runs.events import Callback, tell
 from saddleback.runs.settings import MOST_SAMPLES, Settings
@@ -106,6 +106,8 @@ def solve_to_accuracy(
         rounds.append(_Round(found, _proved_error(found, strict) if proving else hope, size, proving))
         tell(callbacks, round_event(len(rounds), spent(), rounds[-1].error, proving, epsilon))
         if proving and found.status is Status.INFEASIBLE and found.certificate and found.certificate.infeasible:
+            return ended(found)
+        if proving and found.certificate and found.certificate.contradictions:  # more samples would not help
             return ended(found)
         if proving and rounds[-1].error <= epsilon:
             return ended(_met(found, epsilon, delta))

@@ -13,7 +13,7 @@ from instances.zoo.zoo_checks import fit, optimum
 from saddleback.errors import InputError
 from saddleback.instances.zoo import _building, make
 from saddleback.instances.zoo.garnet import _distinct_columns
-from saddleback.problem.rounding import rounded
+from saddleback.problem.numerics import rounded
 
 
 @settings(derandomize=True, deadline=None, max_examples=25)

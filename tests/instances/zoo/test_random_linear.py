@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from saddleback.errors import InputError
 from saddleback.instances.zoo import make
-from saddleback.problem.rounding import rounded
+from saddleback.problem.numerics import rounded
 
 
 @settings(derandomize=True, deadline=None, max_examples=25)

@@ -24,6 +24,7 @@ import pytest
 
 from saddleback import cli, zoo
 from saddleback.problem.policy_file import load_mixture
+from saddleback.sampling.blocks import BlockSource
 from saddleback.sampling.executors import make
 from saddleback.simulators.generative_model import Draw
 from spelled_out import solve
@@ -107,6 +108,9 @@ class PerWorker(Shuffled):
 
     def run(self, function, tasks):
         source, streams = function.__self__, [np.random.default_rng([0, w]) for w in range(self.workers)]
+        if not isinstance(source, BlockSource):  # probes, of which no sample is made
+            yield from ((task, function(task)) for task in tasks)
+            return
         for i, task in enumerate(tasks):
             x = np.full(task.size, task.pair)
             rng, key = streams[i % self.workers], source.key(task)

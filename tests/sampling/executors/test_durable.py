@@ -11,6 +11,7 @@ import pytest
 
 from saddleback import FiniteStates, GenerativeModel, InputError, SimulatorError, zoo
 from saddleback.sampling.blocks import Block, BlockSource
+from saddleback.sampling.examination import EXAMINATION_CALLS
 from saddleback.sampling.executors.durable import Durable
 from saddleback.sampling.fingerprint import CHECK_CALLS, fingerprint_of
 from saddleback.sampling.trajectories import steps_per_rollout
@@ -60,13 +61,14 @@ def test_the_same_with_and_without_a_folder_and_again(name: str, way: dict[str, 
     first = Counting(instance)
     answer, hashes = run(instance, first.model, tmp_path / "run", **way)
     assert answer == plain
-    assert json.loads(answer)["samples"] == first.calls - CHECK_CALLS
+    checks = first.calls - json.loads(answer)["samples"]
+    assert CHECK_CALLS < checks <= CHECK_CALLS + EXAMINATION_CALLS
     again = Counting(instance)
     assert run(instance, again.model, tmp_path / "run", **way) == (answer, hashes)
-    assert again.calls == CHECK_CALLS  # nothing was paid for twice
+    assert again.calls == checks  # nothing was paid for twice
 
 
-@pytest.mark.parametrize("most", [1_000, 14_000, 31_000, 50_000])
+@pytest.mark.parametrize("most", [3_000, 14_000, 31_000, 50_000])
 def test_a_fault_in_the_middle_loses_nothing(most: int, tmp_path: Path) -> None:
     """The simulator fails after so many calls; mended, the run ends where it would have, and only the rest is drawn.
 
@@ -82,7 +84,7 @@ def test_a_fault_in_the_middle_loses_nothing(most: int, tmp_path: Path) -> None:
         run(instance, broken.model, tmp_path / "run", **way)
     mended = Counting(instance)
     assert run(instance, mended.model, tmp_path / "run", **way) == (plain, hashes)
-    lost = broken.calls + mended.calls - whole.calls - CHECK_CALLS
+    lost = broken.calls + mended.calls - whole.calls - (whole.calls - json.loads(plain)["samples"])
     assert 0 <= lost <= 1024 * steps_per_rollout(instance.problem.gamma) * 1.2
     assert lost == 0 or most == 50_000  # which falls into the rollouts
 

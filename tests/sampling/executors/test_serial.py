@@ -72,8 +72,8 @@ def test_names():
         ("serial", {"workers": 2}, "`workers` must be 1"),
         ("joblib", {"workers": 0}, "`workers` must be at least 1"),
         ("ray", {"workers": -1}, "`workers` must be at least 1"),
-        ("joblib", {"timeout": 0.0}, "`timeout` must be positive"),
-        ("serial", {"timeout": -1.0}, "`timeout` must be positive"),
+        ("joblib", {"timeout": 0.0}, "`timeout` must lie in"),
+        ("serial", {"timeout": -1.0}, "`timeout` must lie in"),
         ("joblib", {"retries": -1}, "`retries` must not be negative"),
     ],
 )

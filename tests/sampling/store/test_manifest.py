@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saddleback.sampling.store.manifest import LIMITS, MOST_SAMPLES, Entry, from_line, read_manifest, to_line
+from saddleback.sampling.store.manifest import (
+    LIMITS,
+    MOST_SAMPLES,
+    Entry,
+    _torn,
+    from_line,
+    read_manifest,
+    seal_of,
+    to_line,
+)
 
 SHA = "0123456789abcdef" * 4
 ENTRY = Entry(3, 12_000, SHA, np.array([[0, 5, 0, 4096, 4096], [1, 7, 2, 100, 60]]))
@@ -110,12 +120,53 @@ def test_only_the_last_line_may_be_torn() -> None:
         (b"", 0, [], False),
         (line * 3, 3, [], False),
         (line * 2 + line[:-1], 2, [], True),
-        (line + bad, 1, [], True),
-        (bad, 0, [], True),
+        (line * 2 + line[:20], 2, [], True),
+        (line + bad, 1, [2], False),
+        (bad, 0, [1], False),
         (bad + line, 1, [1], False),
-        (line + bad + line + bad, 2, [2], True),
+        (line + bad + line + line[:-1], 2, [2], True),
         (line + bytes(600), 1, [], True),
-        (line + b"x" * (2 << 20), 1, [], True),
+        (line + b"x" * (2 << 20), 1, [2], False),
+        (line + line[:-1] + b"\x0b", 1, [2], False),  # the end alone is another
+        (line + line[:60] + b"\0" + line[61:], 1, [2], False),  # no sector is one byte
     ]:
         got = read_manifest(data)
-        assert (len(got.entries), got.damaged, got.torn) == (entries, damaged, torn)
+        assert (len(got.entries), got.damaged, got.torn) == (entries, damaged, torn), data[:80]
+
+
+def test_one_flipped_bit_in_the_last_line_is_damage() -> None:
+    """All of the 8 · 280 flips, where it was never known how many lines there are."""
+    line = to_line(ENTRY)
+    for at in range(len(line)):
+        for bit in range(8):
+            changed = bytearray(line * 2)
+            changed[len(line) + at] ^= 1 << bit
+            got = read_manifest(bytes(changed))
+            assert (len(got.entries), got.torn) == (1, False) and got.damaged[0] == 2, (at, bit)
+
+
+@pytest.mark.parametrize("before", [0, 3, 511, 512, 700])
+def test_what_a_cut_can_leave_of_the_last_line_is_torn(before: int) -> None:
+    """Any beginning of it, and any of its sectors of 512 bytes as zeros."""
+    entry = ENTRY._replace(blocks=np.array([(0, 7, i, 4096, 4096) for i in range(90)]))
+    line = to_line(entry)
+    assert len(line) > 3 * 512
+    for cut in range(1, len(line) - 1):
+        assert _torn(line[:cut], before), cut
+    edges = [0, *range(512 - before % 512, len(line), 512), len(line)]
+    for holes in range(1, 1 << (len(edges) - 1)):
+        torn = bytearray(line)
+        for k, (low, high) in enumerate(pairwise(edges)):
+            if holes >> k & 1:
+                torn[low:high] = bytes(high - low)
+        assert _torn(bytes(torn), before), holes
+
+
+def test_lines_that_were_sealed_are_never_torn() -> None:
+    line = to_line(ENTRY)
+    sealed = seal_of(line * 3)
+    assert sealed == (seal_of(line * 5, 3)) and sealed.lines == 3
+    for cut in (line * 2 + line[:-1], line * 2 + line[:20], line * 2 + bytes(50)):
+        got = read_manifest(cut, sealed)
+        assert (len(got.entries), got.damaged, got.torn) == (2, [3], False)
+    assert read_manifest(line * 3 + line[:20], sealed).torn

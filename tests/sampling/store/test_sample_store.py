@@ -59,7 +59,7 @@ def test_what_goes_in_comes_out(name: str, tmp_path: Path) -> None:
                     np.testing.assert_array_equal(np.sort(states), np.sort(want.next_states))
                     assert signals is None
         assert store.num_samples == sum(block.size for block in BLOCKS)
-        assert store.verify() == (1, len(BLOCKS), store.num_samples, store.verify().num_bytes, [], [])
+        assert store.verify() == (1, len(BLOCKS), store.num_samples, store.verify().num_bytes, [], [], [])
     shards = sorted((tmp_path / "s").glob("*.npy"))
     assert len(shards) == 1  # all flushed at once
     assert len(np.load(shards[0], allow_pickle=False)["next_state"]) > 0
@@ -389,7 +389,7 @@ def test_a_place_without_a_store(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("num", "size"), [(1, 1), (256, 1), (257, 2), (1 << 16, 2), (1 << 32, 4), ((1 << 32) + 1, 8), (1 << 62, 8)]
+    ("num", "size"), [(1, 1), (256, 1), (257, 2), (1 << 16, 2), (1 << 32, 4), ((1 << 32) + 1, 8), ((1 << 62) - 1, 8)]
 )
 @pytest.mark.parametrize("counts", [False, True])
 def test_states_take_as_few_bytes_as_hold_them(num: int, size: int, counts: bool) -> None:

@@ -18,7 +18,7 @@ from saddleback.sampling.store.layout import Layout, Rows
 from saddleback.sampling.store.manifest import Entry, read_manifest, to_line
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.sampling.store.shards import ShardReader, shard_fault, write_shard
-from sampling.store.store_runs import LAYOUTS, draw, filled, some_blocks
+from sampling.store.store_runs import LAYOUTS, draw, filled, some_blocks, unsealed
 
 BLOCKS = some_blocks(2, 2, 30)
 
@@ -44,7 +44,7 @@ def vouched(folder: Path, content: bytes) -> None:
     entry = read_manifest((folder / "manifest.jsonl").read_bytes()).entries[0]
     (folder / "000000.npy").write_bytes(content)
     new = entry._replace(num_bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
-    (folder / "manifest.jsonl").write_bytes(to_line(new))
+    (unsealed(folder) / "manifest.jsonl").write_bytes(to_line(new))
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -171,7 +171,7 @@ def test_vouched_counts_that_lie(field: str, value: float, words: str, tmp_path:
 def test_manifests_that_lie(tmp_path: Path) -> None:
     """Two lines for one shard, a key in two shards: both are seen though every line is in order."""
     folder = filled(tmp_path / "s", BLOCKS[:3], LAYOUTS["samples"], per_shard=1)
-    entries = read_manifest((folder / "manifest.jsonl").read_bytes()).entries
+    entries = read_manifest((unsealed(folder) / "manifest.jsonl").read_bytes()).entries
     (folder / "manifest.jsonl").write_bytes(b"".join(map(to_line, [*entries, entries[0]])))
     with pytest.raises(InputError, match=r"000000.npy` must be named by one line of the manifest, got two"):
         SampleStore.open(folder)
@@ -179,7 +179,7 @@ def test_manifests_that_lie(tmp_path: Path) -> None:
         assert store.blocks() == BLOCKS[:3] and store.recovery.removed == [] and store.verify().sound
     twice = entries[1]._replace(blocks=entries[1].blocks.copy())
     twice.blocks[0, :3] = entries[0].blocks[0, :3]
-    (folder / "manifest.jsonl").write_bytes(b"".join(map(to_line, [entries[0], twice, entries[2]])))
+    (unsealed(folder) / "manifest.jsonl").write_bytes(b"".join(map(to_line, [entries[0], twice, entries[2]])))
     with pytest.raises(InputError, match="block 0 of pair 0, stream 0` must be stored once, got shards 0 and 1"):
         SampleStore.open(folder)
 
@@ -199,7 +199,19 @@ def rewritten(right: str, old: str, new: str, check: bool) -> str:
 @pytest.mark.parametrize(
     ("old", "new", "words", "check"),
     [
-        ("saddleback-samples/2", "saddleback-samples/1", "format` must be 'saddleback-samples/2'", True),
+        ("saddleback-samples/3", "saddleback-samples/1", "format` must be 'saddleback-samples/2' or 'saddle", True),
+        (
+            '"lines": 1',
+            '"lines": 2',
+            "must begin with the 2 lines that it had when the store was closed, got 1 of",
+            True,
+        ),
+        (
+            '"lines": 1',
+            '"lines": 0',
+            "must begin with the 0 lines that it had when the store was closed, got others",
+            True,
+        ),
         ('"samples",', '"sums",', "layout.kind` must be 'samples' or 'counts'", True),
         ('"dim": 0', '"dim": 3', "layout` must describe samples or counts", True),
         ('"num_states": 50', '"num_states": null', "layout` must describe samples or counts", True),

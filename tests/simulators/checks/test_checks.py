@@ -14,8 +14,7 @@ import scipy.stats
 from helpers import random_table
 from saddleback import CMDP, BoxStates, Constraint, FeatureFunction, InputError, Start, zoo
 from saddleback.simulators.checks import Report, run_checks
-from saddleback.simulators.checks.agreement import fisher, one_law, unrelated
-from saddleback.simulators.checks.probe import FALSE_ALARM
+from saddleback.simulators.independence import FALSE_ALARM, fisher, one_law, unrelated
 from saddleback.testing import check_simulator
 
 S, A = 6, 3

@@ -29,7 +29,7 @@ from saddleback.sampling.buffer import Buffer
 class Bound:
     """max_π V_□^π(ρ) ≤ ``value`` for □_σ, in utilities; ``estimate`` is what the samples suggest without confidence.
 
-    ``assumes`` says what it rests on. A method that proves more than this returns a subclass with its own ``on_…``.
+    ``assumes`` says what it rests on, and ``arrays`` are what it can be computed again from, if that is kept. A method that proves more than this returns a subclass with its own ``on_…``.
     """
 
     sigma: Array
@@ -39,6 +39,7 @@ class Bound:
     delta: float
     samples: int
     assumes: str = BOUNDED
+    arrays: dict[str, Array] | None = None
 
     def on_optimum(self, problem: CMDP) -> float:
         """The bound on max{V_r : V_c ≥ b}, in utilities; σ must give the reward some weight."""

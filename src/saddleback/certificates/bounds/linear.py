@@ -29,14 +29,14 @@ from saddleback.certificates.guide import Guide
 from saddleback.certificates.values.intervals import Bets, expected_width, stakes
 from saddleback.designs.design import Design
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.rounding import rounded
+from saddleback.problem.numerics import rounded
 from saddleback.problem.spaces import Array, States
 from saddleback.sampling.buffer import Buffer, counted
 from saddleback.sampling.value_functions import MaxDifference
 
 KIND = "coreset, if P is linear in the features"
 _NEAR, _NEAR_DRAFT = 1e-7, 1e-3  # relative change at which value iteration is near enough
-_SWEEPS = 5_000
+_SWEEPS, _FAR_SWEEPS, _FAR = 5_000, 500, 0.999  # fewer for discounts so near 1 that they would not settle either way
 _ROUNDS = 4
 _CHUNK_ENTRIES = 1 << 22
 _SPAN_TOLERANCE = 1e-6  # of the largest feature
@@ -134,7 +134,7 @@ def _value_iteration(
     """θ̃ of max_a⟨φ, B(reward + γP̂V)⟩; no harm is done where it does not settle, since any θ̃ gives a bound."""
     gamma, H = problem.gamma, problem.horizon
     theta = np.asarray(design.fit(reward * H)) if theta is None else theta
-    for _ in range(_SWEEPS):
+    for _ in range(_SWEEPS if gamma <= _FAR else _FAR_SWEEPS):
         V = [np.clip(_maximum(b, theta), 0.0, H) for b in earlier]
         new = np.asarray(design.fit(reward + gamma * _mean(earlier, V)))
         change, theta = float(np.abs(new - theta).max()), new

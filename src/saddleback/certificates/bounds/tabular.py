@@ -37,13 +37,16 @@ from saddleback.certificates.guide import Guide
 from saddleback.certificates.values.intervals import Bets, expected_width, stakes
 from saddleback.method.evaluators.lstd import EmpiricalChain
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.numerics import PLAN_DIGITS, first_largest, on_grid
 from saddleback.problem.policies import TabularPolicy
-from saddleback.problem.rounding import PLAN_DIGITS, first_largest, on_grid
 from saddleback.problem.spaces import Array
 from saddleback.sampling.buffer import Buffer, counted
 
 KIND = "all pairs"
-_SWEEPS = 20_000
+_SWEEPS, _FAR_SWEEPS = 20_000, 2_000
+_FAR = (
+    0.999  # discounts above this one: sweeps by the horizon would not end, and a shift of all states is taken at once
+)
 _ROUNDS = 12
 _ALLOCATION_STEPS, _DRAFT_STEPS = 16, 4
 _FLOOR = 0.15  # share of the samples that every pair gets alike
@@ -72,13 +75,31 @@ class TabularPlan(BoundPlan):
         up, down = H * max(0.0, float(above.max())), H * max(0.0, float(below.max()))
         span = min(H, float(frozen.max()) + up) - max(0.0, float(frozen.min()) - down)
         bounds = [at_start(problem, frozen[problem.start.states]) + up, H]
-        plain = _value_iteration(problem, fresh, means)
+        plain = V = _value_iteration(problem, fresh, means)
         if span <= self.span:
             narrow = Bets(P, n, stakes(self.spread, n, goal, self.span), goal)
             V = _optimistic(problem, fresh, means + widths, narrow, plain)
             bounds.append(at_start(problem, V[problem.start.states]))
         estimate = at_start(problem, plain[problem.start.states])
-        return Bound(self.sigma, min(bounds), estimate, KIND, delta, fresh.num_samples)
+        arrays = self._arrays(problem, fresh, V)
+        return Bound(self.sigma, min(bounds), estimate, KIND, delta, fresh.num_samples, arrays=arrays)
+
+    def _arrays(self, problem: CMDP, fresh: Buffer, optimistic: Array) -> dict[str, Array]:
+        """What the bound can be computed again from: the samples as counts, what was frozen, and a function above V*."""
+        P, start = counted(fresh).empirical_model(), np.zeros(len(self.frozen))
+        np.add.at(start, problem.start.states, problem.start.weights)
+        return {
+            "counts": np.rint(P.data * np.repeat(fresh.counts, np.diff(P.indptr))).astype(np.int64),
+            "next_states": np.asarray(fresh.support)[P.indices].astype(np.int64),
+            "first": P.indptr.astype(np.int64),
+            "signals": fresh.utilities(problem),
+            "noise": fresh.signal_noise(problem),
+            "frozen": self.frozen,
+            "spread": self.spread,
+            "span": np.array(self.span),
+            "optimistic": optimistic,
+            "start": start,
+        }
 
 
 class AllPairs:
@@ -160,11 +181,16 @@ def _value_iteration(
     """The fixed point of min(H, max_a(reward + γP̂V)) over all states, ``(S,)``, up to ``accuracy``·H."""
     gamma, H, P, support = problem.gamma, problem.horizon, counted(buffer).empirical_model(), buffer.support
     V = np.minimum(_best(problem, reward) * H, H) if V is None else V
-    for _ in range(_SWEEPS):
+    for _ in range(_SWEEPS if gamma <= _FAR else _FAR_SWEEPS):
         new = np.minimum(_best(problem, reward + gamma * (P @ V[support])), H)
-        change, V = float(np.abs(new - V).max()), new
-        if gamma * change <= accuracy:
+        change, V = new - V, new
+        least, most = float(change.min()), float(change.max())
+        if gamma * max(-least, most) <= accuracy:
             break
+        if (
+            gamma > _FAR and gamma * (most - least) <= accuracy
+        ):  # T(V + k) = T V + γk: what is left is the same everywhere
+            return np.clip(V + gamma * H * (least + most) / 2, 0.0, H)
     return V
 
 

@@ -73,7 +73,7 @@ from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy
 from saddleback.problem.spaces import Array
 from saddleback.sampling.buffer import Buffer, PolicyValue, counted
-from saddleback.sampling.trajectories import longest
+from saddleback.sampling.trajectories import RolloutPlan
 
 _MOST_OF_CAPITAL = 0.95
 _DOUBLINGS, _BISECTIONS = 30, 14  # 2⁻¹⁴ of the width is little
@@ -154,19 +154,19 @@ def read_coreset(
     earlier: Buffer,
     fresh: Buffer,
     baseline: Baseline,
-    num_rollouts: int,
+    rolled: RolloutPlan,
     delta: float,
 ) -> CoresetReader | None:
-    """What must watch ``num_rollouts`` rollouts with ``baseline`` for intervals that hold together at 1 − δ.
+    """What must watch the rollouts of ``rolled`` with ``baseline`` for intervals that hold together at 1 − δ.
 
     The mixture, the baseline, ``earlier`` (any buffer over the coreset of ``fresh``) and the sizes must not depend on
     ``fresh`` or the rollouts. None where nothing can be said: on tables, with fewer than two samples, without an LSTD fit.
     """
-    if fresh.design.operator is None or num_rollouts < 2 or int(fresh.counts.min()) < 2:
+    if fresh.design.operator is None or rolled.number < 2 or int(fresh.counts.min()) < 2:
         return None
     assert earlier.design.size == fresh.design.size
     try:
-        plan = plan_values(problem, mixture, earlier, fresh.counts, baseline, num_rollouts, delta)
+        plan = plan_values(problem, mixture, earlier, fresh.counts, baseline, rolled, delta)
     except NumericalError:
         return None
     return CoresetReader(problem, mixture, fresh, plan)
@@ -215,7 +215,7 @@ class _Seen(NamedTuple):
     def of(cls, reader: CoresetReader, rollouts: Rollouts) -> _Seen:
         """All columns."""
         plan, gamma, H = reader.plan, reader.problem.gamma, reader.problem.horizon
-        left, at_start = gamma ** longest(gamma), reader.at_start()
+        left, at_start = gamma**rollouts.cap, reader.at_start()
         u_low, u_high = reader.residual_range()
         return cls(
             rollouts.values,

@@ -29,7 +29,7 @@ from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy, Policy
 from saddleback.problem.spaces import Array, States
 from saddleback.sampling.buffer import Buffer
-from saddleback.sampling.trajectories import ALPHA
+from saddleback.sampling.trajectories import ALPHA, RolloutPlan
 
 _MOST_PAIRS = 10_000_000
 _CHUNK_ENTRIES = 1 << 22
@@ -71,11 +71,11 @@ def plan_values(
     earlier: Buffer,
     counts: NDArray[np.int64],
     baseline: Baseline,
-    num_rollouts: int,
+    rolled: RolloutPlan,
     delta: float,
 ) -> ValuePlan:
-    """Freeze everything for ``counts`` fresh samples at the pairs and ``num_rollouts``; δ is for all 1+m values."""
-    design, gamma, w = earlier.design, problem.gamma, mixture.weights
+    """Freeze everything for ``counts`` fresh samples at the pairs and the rollouts ``rolled``; δ is for all 1+m values."""
+    num_rollouts, design, gamma, w = rolled.number, earlier.design, problem.gamma, mixture.weights
     levels = Levels.of(delta / (1 + problem.num_constraints), len(w) * design.size)
     solved = [LSTD().influence_and_values(problem, earlier, p) for p in mixture.members]
     known = earlier.utilities(problem)
@@ -92,7 +92,7 @@ def plan_values(
     noise = (visits * earlier.signal_noise(problem) ** 2).sum(axis=(0, 1))
     q, before = (gamma * pair_limits(variance, high - low, n, levels.pairs) for n in (counts, earlier.counts))
     eps = 1.5 * (a * (q + before / 4)).sum(axis=(0, 1))
-    least, most = range_of(gamma, baseline)
+    least, most = range_of(gamma, baseline, rolled.cap)
     downside = longest_sum(gamma) * (2 * design.lebesgue * q.max(axis=(0, 1)) + problem.observed)
     guesses = [
         [_Guess(*x) for x in zip(V_F, S, eps, noise, fall, most - least, downside, strict=True)]

@@ -16,7 +16,10 @@ horizon H·log(H/τ), have σ²H²·log(H/τ)/2: three to five times as much. α
 
     −(1−γ)l·W_N − Δ(w_0 + Σ_{0<t<N}(w_t − γw_{t−1}))  ≤  Z − Σ w_k V̂_k(ρ)  ≤  (1 − (1−γ)l)·W_N + γw_{N−1}Δ,      W_N = Σ_{t<N} w_t.
 
-*Cap.* What a run beyond L would have added has mean γ^L E[V − V̂], between −γ^L(l+Δ) and γ^L(H − l).
+W_N and w_N are linear in κ^N, so N = 1 and N = L are the ends.
+
+*Cap.* What a run beyond L would have added has mean γ^L E[V − V̂], between −γ^L(l+Δ) and γ^L(H − l). Rollouts that ran out of
+the steps that they may take together, which is rare and depends on the coins alone, show nothing: their limits are 0 and H.
 
 *Baselines.* The V̂_k are fitted on buffers that were drawn before: coreset LSTD (on a table: the values of the estimated
 model), cut to [0, H]. Nothing depends on their quality but the width of the intervals; where they cannot be had, a constant
@@ -25,6 +28,7 @@ serves.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -40,7 +44,16 @@ from saddleback.problem.policies import MixturePolicy, Policy
 from saddleback.problem.spaces import Actions, Array, States
 from saddleback.sampling.blocks import Executor, InOrder, in_key_order
 from saddleback.sampling.buffer import Buffer
-from saddleback.sampling.trajectories import ALPHA, CHUNK, Cast, RolloutSource, Transition, chunks_for, longest
+from saddleback.sampling.trajectories import (
+    ALPHA,
+    CHUNK,
+    Cast,
+    RolloutPlan,
+    RolloutSource,
+    Transition,
+    chunks_for,
+    waves_of,
+)
 from saddleback.sampling.trajectories import steps_per_rollout as steps_per_rollout
 from saddleback.simulators.generative_model import GenerativeModel, Stream
 
@@ -77,7 +90,8 @@ Observer = Callable[[Step], None]
 class Rollouts:
     """n values of Z ``(n, 1+m)`` with the limits they cannot leave, in utilities; ``steps`` is what they cost.
 
-    ``gains`` is the sum of Z alone, to which the baseline of any start may be added; ``tail`` is what the cap may hide.
+    ``cut`` says that they ran out of steps. ``gains`` is the sum of Z alone, to which the baseline of any start may be added; ``tail`` is what the cap may hide, and
+    the limits, as the tail, follow from the limits of the ``baseline_range`` ``(2, 1+m)`` and the ``cap``.
     """
 
     gains: Array
@@ -85,18 +99,38 @@ class Rollouts:
     starts: NDArray[np.int64]
     baseline_at_starts: Array
     baseline: Array
+    baseline_range: Array
     low: Array
     high: Array
     tail_low: Array
     tail_high: Array
     horizon: float
     steps: int
+    cap: int
     num_members: int
+    cut: bool = False
 
     @property
     def values(self) -> Array:
         """Z, ``(n, 1+m)``."""
         return self.baseline + self.gains
+
+    def arrays(self) -> dict[str, Array]:
+        """What the limits can be computed again from, by name."""
+        fixed = {"low": self.low, "high": self.high, "tail": np.array([self.tail_low, self.tail_high])}
+        whole = {
+            "cap": np.array(self.cap),
+            "cut": np.array(int(self.cut)),
+            "members": self.members,
+            "starts": self.starts,
+        }
+        return {
+            "values": self.values,
+            **fixed,
+            "baseline": np.array([*self.baseline_range, self.baseline]),
+            "at_starts": self.baseline_at_starts,
+            **whole,
+        }
 
     def limits(self, delta: float, method: str) -> tuple[Array, Array]:
         """Lower and upper limits of the values ``(1+m,)``, what the cap hides included; each pair holds at 1 − δ."""
@@ -130,47 +164,54 @@ def roll_out(
     model: GenerativeModel,
     mixture: MixturePolicy,
     baseline: Baseline,
-    num_rollouts: int,
+    plan: RolloutPlan,
     *,
     seed: int,
     group: int = 0,
     observers: Sequence[Observer] = (),
     executor: Executor | None = None,
 ) -> Rollouts:
-    """``num_rollouts`` independent rollouts, in chunks of their own random streams; so has every ``group``.
+    """The independent rollouts of ``plan``, in chunks of their own random streams; so has every ``group``.
 
     ``observers`` see every step of every chunk; they change nothing. ``executor`` draws the tapes (None: here).
     """
-    m, source = problem.num_constraints, RolloutSource(model, problem, mixture, seed)
+    m, gamma, H, num_rollouts = problem.num_constraints, problem.gamma, problem.horizon, plan.number
     gains = np.empty((num_rollouts, 1 + m))
     members, starts = np.empty((2, num_rollouts), dtype=np.int64)
-    steps = 0
-    drawn = (executor or InOrder()).run(source.draw, chunks_for(Stream.ROLLOUT, group, num_rollouts))
-    for chunk, tape in in_key_order(drawn):
-        part = slice(chunk.block * CHUNK, chunk.block * CHUNK + chunk.size)
-        cast, transitions = source.play(chunk, tape)
-        members[part], starts[part] = cast
-        gains[part] = _gains(problem, baseline, cast, transitions, observers, part.start)
-        steps += len(tape.next_states)
+    steps, cut = 0, False
+    first, last = waves_of(chunks_for(Stream.ROLLOUT, group, num_rollouts))
+    for chunks, held in ((first, math.inf), (last, sum(chunk.size for chunk in last))):
+        room = math.inf if chunks is first else max(0, plan.steps - steps) / held
+        source = RolloutSource(model, problem, mixture, seed, plan.cap, room)
+        for chunk, tape in in_key_order((executor or InOrder()).run(source.draw, chunks)):
+            part = slice(chunk.block * CHUNK, chunk.block * CHUNK + chunk.size)
+            cast, transitions = source.play(chunk, tape)
+            members[part], starts[part] = cast
+            gains[part], running = _gains(problem, baseline, cast, transitions, observers, part.start)
+            steps += len(tape.next_states)
+            cut |= room * chunk.size - len(tape.next_states) < running
     at_starts = np.array([f(problem.start.states) for f in baseline.functions])  # (k, starts, 1+m)
     mixed = np.einsum("k,ksj->sj", mixture.weights, at_starts)
     centre = problem.start.weights @ mixed
-    low, high = range_of(problem.gamma, baseline)
-    left = problem.gamma ** longest(problem.gamma)
-    tails = -left * baseline.high, left * (problem.horizon - baseline.low)
-    return Rollouts(
+    low, high = range_of(gamma, baseline, plan.cap)
+    left = gamma**plan.cap
+    tails = -left * baseline.high, left * (H - baseline.low)
+    found = Rollouts(
         gains,
         members,
         starts,
         mixed,
         centre,
+        np.array([baseline.low, baseline.high]),
         centre + low,
         centre + high,
         *tails,
-        problem.horizon,
+        H,
         steps,
+        plan.cap,
         len(mixture.weights),
     )
+    return replace(found.widened(2 * H), cut=True) if cut else found
 
 
 def _gains(
@@ -180,8 +221,8 @@ def _gains(
     transitions: Iterator[Transition],
     observers: Sequence[Observer],
     first: int,
-) -> Array:
-    """The sums of Z over one chunk of rollouts, the first of which has the number ``first``."""
+) -> tuple[Array, int]:
+    """The sums of Z over one chunk of rollouts, the first of which has the number ``first``; how many ran to the end."""
     gamma, seen = problem.gamma, problem.observed
     total = np.zeros((len(cast.members), 1 + problem.num_constraints))
     V = _by_member(baseline.functions, cast.members, problem.start.states[cast.starts], total.shape[1])
@@ -197,7 +238,7 @@ def _gains(
         following = _by_member(baseline.functions, member, step.drawn.next_states, total.shape[1])
         total[step.running] += step.weight * (u + gamma * following - V)
         V, at = following, step.running
-    return total
+    return total, len(at)
 
 
 def _by_member(functions: Sequence[ValueFunction], member: NDArray[np.int64], states: States, columns: int) -> Array:
@@ -211,16 +252,16 @@ def _by_member(functions: Sequence[ValueFunction], member: NDArray[np.int64], st
     return out
 
 
-def range_of(gamma: float, baseline: Baseline) -> tuple[Array, Array]:
-    """The least and the largest sum of Z."""
-    L, kappa = longest(gamma), gamma**ALPHA
-    w = (gamma / kappa) ** np.arange(L) if gamma > 0 else np.ones(1)
-    W = np.cumsum(w)[:, None]  # W_N for N = 1..L
-    falls = np.concatenate([[w[0]], w[1:] - gamma * w[:-1]])
-    low, span = baseline.low, baseline.high - baseline.low
-    least = (-(1 - gamma) * low * W - span * np.cumsum(falls)[:, None]).min(axis=0)
-    most = ((1 - (1 - gamma) * low) * W + gamma * w[:, None] * span).max(axis=0)
-    return least, most
+def range_of(gamma: float, baseline: Baseline, cap: int) -> tuple[Array, Array]:
+    """The least and the largest sum of Z over at most ``cap`` steps."""
+    low, span, ratio = baseline.low, baseline.high - baseline.low, gamma ** (1 - ALPHA)  # w_t = ratio^t
+    ends = []
+    for N in (1, cap):
+        W = (1 - ratio**N) / (1 - ratio)
+        falls = 1 + (W - 1) - gamma * (W - ratio ** (N - 1))  # w_0 + Σ_{0<t<N} (w_t − γ w_{t−1})
+        least = -(1 - gamma) * low * W - span * falls
+        ends.append((least, (1 - (1 - gamma) * low) * W + gamma * ratio ** (N - 1) * span))
+    return np.minimum(ends[0][0], ends[1][0]), np.maximum(ends[0][1], ends[1][1])
 
 
 def fit_baseline(problem: CMDP, buffer: Buffer, mixture: MixturePolicy) -> Baseline:

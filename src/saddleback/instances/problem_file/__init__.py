@@ -20,6 +20,7 @@ from saddleback.instances.problem_file import parts
 from saddleback.instances.problem_file.code import imported
 from saddleback.instances.problem_file.sections import Section, read_toml
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.names import file_name
 from saddleback.problem.spaces import StateSpace
 from saddleback.simulators.function import from_function
 
@@ -87,7 +88,7 @@ def _fields(file: Section, kind: str, space: StateSpace, num_actions: int, ends:
         "constraints": constraints,
         "candidates": parts.pool_of(file, space, num_actions, ends),
         "features": parts.features_of(file, kind, space, num_actions),
-        "name": file.get("name", "text", file.file.stem),
+        "name": file.get("name", "text", file_name(file.file)),
     }
 
 
@@ -126,7 +127,7 @@ def _from_zoo(file: Section, where: Section) -> Instance:
             raise file.fault(key, "must be left out with a zoo problem", short(file.values[key]), remedy)
     problem = instance.problem
     shape = (problem.num_states, problem.num_actions)
-    changes: dict[str, Any] = {"name": file.get("name", "text", file.file.stem)}
+    changes: dict[str, Any] = {"name": file.get("name", "text", file_name(file.file))}
     if file.has("gamma"):
         changes["gamma"] = parts.gamma_of(file)
     if file.has("start"):

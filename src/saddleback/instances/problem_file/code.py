@@ -11,6 +11,7 @@ import functools
 import hashlib
 import importlib
 import importlib.util
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from typing import Any
 
 from saddleback.files.json_file import plain, short
 from saddleback.instances.problem_file.sections import Section
+from saddleback.problem.user_code import as_value, calling, fail
 
 _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
@@ -39,6 +41,11 @@ class Imported:
     def __call__(self, *arguments: Any) -> Any:
         """Call it."""
         return find(self.folder, self.path)(*arguments)
+
+    @property
+    def named_module(self) -> ModuleType:
+        """The module (:mod:`saddleback.simulators.sources`)."""
+        return _module(Path(self.folder), self.path.partition(":")[0])
 
 
 @functools.cache
@@ -65,14 +72,17 @@ def imported(section: Section, key: str) -> Imported:
     if not _PATH.fullmatch(path):
         example = f'for example {key} = "shop:step" for the function step in shop.py beside this file'
         raise section.fault(key, "must look like module:callable", short(path), example)
+    remedy = f"put {path.partition(':')[0]}.py beside this file, or mend it"
     try:
-        find(folder, path)
+        with calling(f"the module of {path}"):
+            find(folder, path)
     except NoFunctionError as error:
         raise section.fault(key, "must name a function", plain(str(error), 300), "check the spelling") from None
-    except (Exception, SystemExit) as error:  # the user's module: anything can happen
-        what = plain(f"{type(error).__name__}: {error}", 300)
-        remedy = f"put {path.partition(':')[0]}.py beside this file, or mend it"
-        raise section.fault(key, "must name code that can be imported", what, remedy) from error
+    except BaseException as error:  # the user's module: anything can happen
+        fail(
+            error,
+            lambda said: section.fault(key, "must name code that can be imported", as_value(said, "a module"), remedy),
+        )
     return Imported(folder, path)
 
 
@@ -83,7 +93,7 @@ def _module(folder: Path, name: str) -> ModuleType:
     if not file.is_file():
         importlib.invalidate_caches()
         return importlib.import_module(name)
-    alias = f"{name}@{hashlib.sha256(str(file).encode()).hexdigest()[:8]}"
+    alias = f"{name}@{hashlib.sha256(os.fsencode(file)).hexdigest()[:8]}"
     if alias in sys.modules:
         return sys.modules[alias]
     spec = importlib.util.spec_from_file_location(alias, file)

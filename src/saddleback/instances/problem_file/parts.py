@@ -14,13 +14,15 @@ from saddleback import features as maps
 from saddleback.errors import InputError
 from saddleback.features import FeatureFunction
 from saddleback.files.json_file import short
+from saddleback.files.memory import require_room
 from saddleback.instances import zoo
 from saddleback.instances.instance import Instance
 from saddleback.instances.problem_file.code import imported
 from saddleback.instances.problem_file.sections import Section
 from saddleback.problem.cmdp import Constraint, SignalFunction, Start
 from saddleback.problem.signals import LoopedMap
-from saddleback.problem.spaces import Actions, Array, BoxStates, Features, FiniteStates, States, StateSpace
+from saddleback.problem.spaces import MOST, Actions, Array, BoxStates, Features, FiniteStates, States, StateSpace
+from saddleback.problem.start import asked
 from saddleback.simulators.generative_model import Stream, generator
 
 KINDS = ("step", "batch")
@@ -35,12 +37,16 @@ def states_of(file: Section) -> StateSpace:
         box = file.table("states")
         box.allow("low", "high")
         low, high = (numbers(box, key, box.get(key, "anything", remedy=remedy)) for key in ("low", "high"))
+        if low.size > _MOST_COORDINATES:
+            rule = f"must have at most {_MOST_COORDINATES:,} coordinates"
+            raise file.fault("states", rule, low.size, "let the simulator keep what features do not need")
         try:
             return BoxStates(low, high)
         except (InputError, ValueError):
             rule = "must have low < high in every coordinate"
-            raise file.fault("states", rule, f"{low} and {high}", "one number a coordinate") from None
-    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+            found = short([low.tolist(), high.tolist()])
+            raise file.fault("states", rule, found, "one number a coordinate") from None
+    if not isinstance(given, int) or isinstance(given, bool) or not 1 <= given < MOST:
         raise file.fault("states", "must be how many there are, or a box", short(given), remedy)
     return FiniteStates(given)
 
@@ -53,7 +59,7 @@ def actions_of(file: Section) -> int:
         if len(set(given)) < len(given):
             raise file.fault("actions", "must have distinct names", short(given), "rename one")
         return len(given)
-    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+    if not isinstance(given, int) or isinstance(given, bool) or not 1 <= given < MOST:
         raise file.fault("actions", "must be how many there are, or their names", short(given), remedy)
     return given
 
@@ -162,7 +168,8 @@ def numbers(where: Section, key: str, given: Any) -> Array:
 
 _DRAWS = 1000
 _POOL = 2000
-_MOST_POOL, _MOST_PAIRS = 10_000_000, 100_000_000
+_MOST_POOL, _MOST_PAIRS = 1_000_000, 10_000_000
+_MOST_COORDINATES = 1000
 _NAMES = [name for name in maps.BY_NAME if name not in ("function", "matrix")]
 _FEATURES = f"write [features] with a name ({', '.join(_NAMES)}), or with a function and its dim"
 
@@ -206,6 +213,7 @@ def pool_of(file: Section, space: StateSpace, num_actions: int, ends: bool) -> t
     if isinstance(given, dict):
         where = file.table("pool")
         where.allow("sampler", "number")
+        _check_pool(file, _number_of(where, _POOL), space, num_actions)
         states = _drawn(where, space, _POOL, 1)
     else:
         remedy = 'write pool = 2000, or pool = {sampler = "shop:states", number = 2000}'
@@ -213,13 +221,19 @@ def pool_of(file: Section, space: StateSpace, num_actions: int, ends: bool) -> t
             raise file.fault("pool", "must be a number of states, or a table", short(given), remedy)
         if not np.all(np.isfinite(space.high - space.low)):
             raise file.fault("pool", "must have a sampler where the box is not bounded", short(given), remedy)
+        _check_pool(file, given, space, num_actions)
         states = _generator(1).uniform(space.low, space.high, (given, space.dim))
         if ends:
             states[:, -1] = states[:, -1] >= 0.9
-    if len(states) * num_actions > _MOST_PAIRS:
-        found = f"{len(states):,} states with {num_actions:,} actions"
-        raise file.fault("pool", f"must have at most {_MOST_PAIRS:,} pairs", found, "give fewer states")
     return np.repeat(states, num_actions, axis=0), np.tile(np.arange(num_actions), len(states))
+
+
+def _check_pool(file: Section, number: int, space: BoxStates, num_actions: int) -> None:
+    """Before any of them is drawn."""
+    if number * num_actions > _MOST_PAIRS:
+        found = f"{number:,} states with {num_actions:,} actions"
+        raise file.fault("pool", f"must have at most {_MOST_PAIRS:,} pairs", found, "give fewer states")
+    require_room(8 * number * space.dim * (1 + num_actions), "the pool of pairs", "give fewer states")
 
 
 def features_of(file: Section, kind: str, space: StateSpace, num_actions: int) -> Features | None:
@@ -257,14 +271,12 @@ def _map_of(where: Section, kind: str, space: StateSpace, num_actions: int) -> F
 
 def _drawn(where: Section, space: StateSpace, usual: int, purpose: int) -> States:
     """States from ``sampler(number, rng)``, drawn once with a fixed seed: the same file is the same problem."""
-    number = where.get("number", "a whole number", usual)
-    if number < 1:
-        raise where.fault("number", "must be at least 1", number, f"use {usual}")
+    number = _number_of(where, usual)
     sampler, remedy = imported(where, "sampler"), "it is called as sampler(number, rng) and returns that many states"
     try:
-        states = np.asarray(sampler(number, _generator(purpose)))
-    except Exception as error:  # the user's code
-        raise where.fault("sampler", "must give states", f"{type(error).__name__}: {error}", remedy) from error
+        states = asked(sampler, number, _generator(purpose))
+    except InputError as error:
+        raise where.fault("sampler", error.rule, error.value, remedy) from error
     wrong = space.well_formed(states)
     if wrong or not len(states):
         raise where.fault("sampler", wrong or "must give states", f"shape {states.shape}", remedy)
@@ -272,6 +284,13 @@ def _drawn(where: Section, space: StateSpace, usual: int, purpose: int) -> State
     if outside.size:
         raise where.fault("sampler", "must give states of the space", f"{states[outside[0]]} ({space})", "mend it")
     return states
+
+
+def _number_of(where: Section, usual: int) -> int:
+    number = where.get("number", "a whole number", usual)
+    if not 1 <= number <= _MOST_POOL:
+        raise where.fault("number", f"must lie between 1 and {_MOST_POOL:,}", short(number), f"use {usual}")
+    return int(number)
 
 
 def _generator(purpose: int) -> np.random.Generator:
@@ -282,7 +301,8 @@ def _states(where: Section, key: str, given: Any, space: StateSpace) -> States:
     """One state or several, as an array of the space's kind."""
     x = numbers(where, key, given)
     if isinstance(space, FiniteStates):
-        if x.ndim > 1 or not x.size or not np.all(np.isfinite(x)) or np.any(x != np.floor(x)):
+        whole = x.ndim <= 1 and x.size > 0 and bool(np.all(np.abs(x) < 2**53)) and bool(np.all(x == np.floor(x)))
+        if not whole:
             raise where.fault(key, "must be whole numbers", short(given), "states are numbered from 0")
         return np.atleast_1d(x).astype(np.int64)
     x = x[None] if x.ndim == 1 else x

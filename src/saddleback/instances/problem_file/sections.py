@@ -15,15 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from saddleback.errors import InputError, StorageError, nearest
-from saddleback.files.json_file import plain, short
+from saddleback.files.json_file import leaves, plain, short
 
 Place = tuple[str | int, ...]
 
-_MOST_BYTES = 1 << 22
+_MOST_BYTES, _MOST_BITS = 1 << 22, 1023  # a whole number of more bits is no float64
 # What may hide a bracket or an end of line, and those themselves.
 _TOKEN = re.compile(
     r'"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'|#[^\n]*|[\[\]{}]|\n', re.DOTALL
 )
+# A key of many parts, quoted or not; tomllib needs the square of their number.
+_LONG_KEY = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){16}""")
 _KINDS: dict[str, tuple[type, ...]] = {
     "text": (str,),
     "a number": (int, float),
@@ -109,7 +111,14 @@ def read_toml(path: Path) -> Section:
     text = ""
     try:
         text = data.decode().replace("\r\n", "\n")
-        return Section(path, text, tomllib.loads(text))
+        if found := _LONG_KEY.search(text):
+            line = text.count("\n", 0, found.start()) + 1
+            raise ValueError(f"a key of more than sixteen parts (at line {line}, column 1)")
+        values = tomllib.loads(text)
+        for leaf in leaves(values):
+            if isinstance(leaf, int) and leaf.bit_length() > _MOST_BITS:
+                raise ValueError(f"a whole number of {leaf.bit_length():,} bits")
+        return Section(path, text, values)
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise InputError(

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from saddleback.errors import InputError, at_least, discount, number
 from saddleback.features import Frame, MultilinearInterpolation, PerAction
+from saddleback.files.memory import require_room
 from saddleback.instances.instance import Instance, landmarks
 from saddleback.problem.cmdp import CMDP, Constraint, SignalFunction, Start
 from saddleback.problem.spaces import Actions, Array, FiniteStates, States
@@ -61,7 +62,7 @@ Knots = Annotated[int, Range(2, 200)]
 MEMORY_LIMIT = 4 << 30
 """Bytes a problem of the zoo may take before it is refused."""
 
-_BYTES_PER_ENTRY = 64  # at the peak, the sampler included (measured: 40 to 55)
+_BYTES_PER_ENTRY = 80  # at the peak, the sampler and copies that nobody can write into included (measured: 67 to 70)
 
 _MOST_STEPS = 6e8  # numbers of P times sweeps of value iteration: about five seconds
 _OVERHEAD = 2e5  # of a signal's optimum, however small the table is
@@ -72,7 +73,9 @@ _DIGITS = 27.6  # −log 10⁻¹²: sweeps to the accuracy of the reference valu
 def memory(name: str, entries: int, remedy: str) -> None:
     """Refuse a table whose ``entries`` (of P, and per pair of features and signals) would exceed ``MEMORY_LIMIT``."""
     need = entries * _BYTES_PER_ENTRY
-    if need > MEMORY_LIMIT:
+    if need <= MEMORY_LIMIT:
+        require_room(need, "the table", remedy, name)
+    else:
         huge = entries > 10**300  # more than float64 can say
         found = "more than 1e+300 numbers" if huge else f"{entries:.3g} numbers, about {need / 2**30:.3g} GiB"
         raise InputError(name, f"must give a table of at most {MEMORY_LIMIT / 2**30:.0f} GiB", found, remedy)

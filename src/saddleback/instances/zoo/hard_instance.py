@@ -31,8 +31,8 @@ from saddleback.features import FeatureMap
 from saddleback.instances.instance import Instance
 from saddleback.instances.zoo._building import Range, Seed, limited_table
 from saddleback.problem.cmdp import CMDP, Constraint, Start
+from saddleback.problem.numerics import TIE
 from saddleback.problem.policies import Policy
-from saddleback.problem.rounding import TIE
 from saddleback.problem.spaces import Actions, Array, FiniteStates, States
 from saddleback.simulators.generative_model import GenerativeModel
 from saddleback.simulators.table import Table

@@ -24,12 +24,11 @@ from scipy.special import stdtrit
 
 from saddleback.errors import BudgetError, InputError, require
 from saddleback.method.evaluators.lstd import LSTD
-from saddleback.method.oracles import Evaluator, Interval
+from saddleback.method.oracles import Evaluator, Interval, Tap
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import Policy
 from saddleback.problem.spaces import Actions, Array, States
 from saddleback.sampling.buffer import Buffer
-from saddleback.simulators.generative_model import Sampler
 
 
 class Played(NamedTuple):
@@ -50,7 +49,7 @@ class Rollouts:
     def __post_init__(self) -> None:
         require(0 < self.tail < 1, "tail", "must lie in (0, 1)", self.tail, "use 1e-3")
 
-    def evaluate_interactively(self, problem: CMDP, sampler: Sampler, policies: Sequence[Policy]) -> Evaluator:
+    def evaluate_interactively(self, problem: CMDP, sampler: Tap, policies: Sequence[Policy]) -> Evaluator:
         """Spend what is left of the sampler's budget on the policies, an equal share each."""
         length = self.length(problem.gamma)
         n = sampler.remaining // (len(policies) * length)
@@ -101,16 +100,16 @@ class Measured:
         return Interval(np.clip(seen.mean - half, 0.0, H), np.clip(seen.mean + seen.left * H + half, 0.0, H))
 
 
-def play(problem: CMDP, sampler: Sampler, policy: Policy, num_rollouts: int, length: int) -> Played:
+def play(problem: CMDP, sampler: Tap, policy: Policy, num_rollouts: int, length: int) -> Played:
     """``num_rollouts`` rollouts side by side, ``num_rollouts``·``length`` simulator calls."""
     rng, start, n = sampler.generator(), problem.start, num_rollouts
     states = start.states[rng.choice(len(start.weights), size=n, p=start.weights)]  # s_0 ~ ρ
     Z, weight = np.zeros((n, 1 + problem.num_constraints)), 1.0
     for _ in range(length):
         actions = policy.act(states, rng)
-        drawn = sampler.draw(states, actions)
-        Z += weight * _utilities(problem, states, actions, drawn.signals)
-        states, weight = drawn.next_states, weight * problem.gamma
+        next_states, signals = sampler.draw(states, actions)
+        Z += weight * _utilities(problem, states, actions, signals)
+        states, weight = next_states, weight * problem.gamma
     return Played(Z.mean(axis=0), Z.std(axis=0, ddof=1) / math.sqrt(n), n, weight)
 
 

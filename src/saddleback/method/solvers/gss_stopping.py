@@ -46,14 +46,14 @@ from numpy.typing import NDArray
 
 from saddleback.designs.design import Design, regression, spanning_basis, weighted_design
 from saddleback.errors import BudgetError, InputError, NumericalError, require
+from saddleback.method.oracles import Tap
 from saddleback.method.solvers.gss import GSS, sampled_part
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.numerics import first_largest
 from saddleback.problem.policies import GreedyPolicy, Policy
-from saddleback.problem.rounding import first_largest
 from saddleback.problem.spaces import Array, States
 from saddleback.sampling.buffer import Buffer, Samples, counted
 from saddleback.sampling.counted_buffer import cut
-from saddleback.simulators.generative_model import Sampler
 
 _CALL = 1 << 18  # samples asked of the simulator at a time
 _UNEXPLAINED = 1e-9  # relative to the largest feature: what the regression may leave of a pair's features
@@ -101,7 +101,7 @@ class GSSStopping:
         require(self.first_round >= 1, "first_round", "must be at least 1", self.first_round, "use 128")
         require(self.max_samples >= 1, "max_samples", "must be at least 1", self.max_samples, "use 10000000")
 
-    def solve_interactively(self, problem: CMDP, design: Design, sampler: Sampler, mixing: Array) -> list[Policy]:
+    def solve_interactively(self, problem: CMDP, design: Design, sampler: Tap, mixing: Array) -> list[Policy]:
         """One certified policy per row σ of ``mixing``, ``(k, 1+m)``; an error where ``max_samples`` do not suffice."""
         result = self.run(problem, design, sampler, mixing)
         if not result.reached:
@@ -112,7 +112,7 @@ class GSSStopping:
             )
         return result.policies
 
-    def run(self, problem: CMDP, design: Design, sampler: Sampler, mixing: Array) -> Stopped:
+    def run(self, problem: CMDP, design: Design, sampler: Tap, mixing: Array) -> Stopped:
         """Sample, test, estimate, until Z(t) ≥ β(t), ``max_samples`` or the end of the sampler's budget."""
         most = min(self.max_samples, sampler.remaining)
         features, sigma = problem.required_features(), np.asarray(mixing, dtype=np.float64)
@@ -198,21 +198,21 @@ class Draws:
         return cls([[] for _ in range(size)], np.zeros((size, 1)), 0)
 
     @classmethod
-    def of(cls, problem: CMDP, design: Design, sampler: Sampler, counts: NDArray[np.int64]) -> Draws:
+    def of(cls, problem: CMDP, design: Design, sampler: Tap, counts: NDArray[np.int64]) -> Draws:
         """``counts`` samples of every pair, in a few calls of the simulator."""
         drawn = cls([[] for _ in counts], np.zeros((len(counts), 1 + problem.num_constraints)), int(counts.sum()))
         order = np.repeat(np.arange(len(counts)), counts)
         for first in range(0, len(order), _CALL):
             x = order[first : first + _CALL]
             states, actions = design.states[x], design.actions[x]
-            draw = sampler.draw(states, actions)
+            next_states, signals = sampler.draw(states, actions)
             pairs, starts = np.unique(x, return_index=True)
-            for pair, part in zip(pairs, np.split(draw.next_states, starts[1:]), strict=True):
+            for pair, part in zip(pairs, np.split(next_states, starts[1:]), strict=True):
                 drawn.next_states[pair].append(part)
-            if draw.signals is not None:
+            if signals is not None:
                 for column in np.flatnonzero(problem.observed):
-                    problem.signals[column].check(draw.signals[:, column], states, actions)
-                drawn.sums[pairs] += np.add.reduceat(problem.utilities_of(draw.signals), starts)
+                    problem.signals[column].check(signals[:, column], states, actions)
+                drawn.sums[pairs] += np.add.reduceat(problem.utilities_of(signals), starts)
         return drawn
 
     def joined(self, other: Draws) -> Draws:

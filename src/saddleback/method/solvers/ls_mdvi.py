@@ -45,8 +45,8 @@ import numpy as np
 from saddleback.errors import require
 from saddleback.method.oracles import Needs, require_bounded
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.numerics import first_largest
 from saddleback.problem.policies import GreedyPolicy, Policy, SoftmaxPolicy, TabularPolicy, maximum_over_actions
-from saddleback.problem.rounding import first_largest
 from saddleback.problem.spaces import Array
 from saddleback.sampling.buffer import Buffer, MaxDifference, SoftDifference, Value
 

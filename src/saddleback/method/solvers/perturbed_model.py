@@ -22,10 +22,10 @@ from saddleback.errors import require
 from saddleback.method.oracles import Needs, estimated_table, met_needs
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.finite_model import policy_iteration
+from saddleback.problem.numerics import Stream, generator
 from saddleback.problem.policies import Policy, TabularPolicy
 from saddleback.problem.spaces import Array
 from saddleback.sampling.buffer import Buffer
-from saddleback.simulators.generative_model import Stream, generator
 
 
 class Perturbation(NamedTuple):

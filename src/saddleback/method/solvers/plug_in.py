@@ -22,6 +22,8 @@ from saddleback.problem.policies import GreedyPolicy, Policy
 from saddleback.problem.spaces import Array
 from saddleback.sampling.buffer import Buffer, MaxDifference
 
+_FAR, _SHIFT_EVERY = 0.999, 50  # discounts above which sweeps alone would take a horizon of them
+
 
 @dataclass(frozen=True)
 class PlugIn:
@@ -54,11 +56,15 @@ def fixed_point(
     z = box * H  # as if every step paid the same: closer than zero, and any start will do
     theta = np.asarray(buffer.design.fit(z))
     change = np.full(len(mixing), np.inf)
-    for _ in range(max_sweeps):
+    for sweep in range(max_sweeps):
         previous = z
         z = box + problem.gamma * buffer.average(MaxDifference(theta, origin[:, [0] * len(mixing)]))  # □ + γP̂V
         theta = np.asarray(buffer.design.fit(z))  # W(□ + γP̂V)
         change = np.abs(z - previous).max(axis=0)
         if np.all(change <= tolerance * H) or not np.all(np.abs(z) <= 1e3 * H):
             break
+        if problem.gamma > _FAR and sweep % _SHIFT_EVERY == _SHIFT_EVERY - 1:  # what z and z + k share is known at once
+            step = z - previous
+            z = z + problem.gamma * H * (step.min(axis=0) + step.max(axis=0)) / 2
+            theta = np.asarray(buffer.design.fit(z))
     return theta, np.asarray(change <= tolerance * H)

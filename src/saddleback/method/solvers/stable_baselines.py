@@ -26,11 +26,10 @@ from numpy.typing import NDArray
 
 from saddleback.designs.design import Design
 from saddleback.errors import BudgetError, optional_package, require
-from saddleback.method.oracles import Needs
+from saddleback.method.oracles import Needs, Tap
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import Policy, TabularPolicy
 from saddleback.problem.spaces import Actions, Array, BoxStates, Features, States, StateSpace
-from saddleback.simulators.generative_model import Sampler
 
 _SIDE_BY_SIDE = 16  # episodes that advance together: one call of the simulator serves them all
 _LEAST = 50 * _SIDE_BY_SIDE  # steps below which nothing is learned
@@ -51,7 +50,7 @@ class StableBaselines:
         """The package."""
         return Needs(package=("stable_baselines3", "neural"))
 
-    def solve_interactively(self, problem: CMDP, design: Design, sampler: Sampler, mixing: Array) -> list[Policy]:
+    def solve_interactively(self, problem: CMDP, design: Design, sampler: Tap, mixing: Array) -> list[Policy]:
         """One trained policy per row σ of ``mixing``, ``(k, 1+m)``, from an equal share of the sampler's budget each."""
         package = optional_package("stable_baselines3", "neural", "this solver")
         share = min(self.steps, sampler.remaining // len(mixing)) // _SIDE_BY_SIDE * _SIDE_BY_SIDE
@@ -62,7 +61,7 @@ class StableBaselines:
             )
         return [self._train(package, problem, sampler, np.asarray(sigma), share) for sigma in mixing]
 
-    def _train(self, package: Any, problem: CMDP, sampler: Sampler, sigma: Array, steps: int) -> Policy:
+    def _train(self, package: Any, problem: CMDP, sampler: Tap, sigma: Array, steps: int) -> Policy:
         rng = sampler.generator()
         seed = int(rng.integers(1 << 31))
         environment = environment_of(Episodes(problem, sampler, sigma, rng))
@@ -90,7 +89,7 @@ class StableBaselines:
 class Episodes:
     """Episodes that advance together, on the sampler's account."""
 
-    def __init__(self, problem: CMDP, sampler: Sampler, sigma: Array, rng: np.random.Generator):
+    def __init__(self, problem: CMDP, sampler: Tap, sigma: Array, rng: np.random.Generator):
         self.problem, self._sampler, self._sigma, self._rng = problem, sampler, sigma, rng
         self.states = self._starts(_SIDE_BY_SIDE)
 
@@ -102,16 +101,16 @@ class Episodes:
     def step(self, actions: Actions) -> tuple[States, Array, NDArray[np.bool_]]:
         """The states reached, □_σ of the pairs, and which episodes ended there; ``states`` are those to go on from."""
         problem, states = self.problem, self.states
-        drawn = self._sampler.draw(states, actions)
+        next_states, signals = self._sampler.draw(states, actions)
         u = problem.utilities(states, actions)
         for column in np.flatnonzero(problem.observed):
-            assert drawn.signals is not None
-            problem.signals[column].check(drawn.signals[:, column], states, actions)
-            u[:, column] = problem.utilities_of(drawn.signals)[:, column]
+            assert signals is not None
+            problem.signals[column].check(signals[:, column], states, actions)
+            u[:, column] = problem.utilities_of(signals)[:, column]
         ended = self._rng.random(len(states)) >= problem.gamma
-        self.states = drawn.next_states.copy()
+        self.states = next_states.copy()
         self.states[ended] = self._starts(int(ended.sum()))
-        return drawn.next_states, u @ self._sigma, ended
+        return next_states, u @ self._sigma, ended
 
     def _starts(self, n: int) -> States:
         start = self.problem.start

@@ -23,7 +23,8 @@ from saddleback.reports.html.policy_figure import policy
 from saddleback.reports.html.tradeoff_figure import tradeoff
 from saddleback.reports.html.view import View, answer_sentence, view_of
 from saddleback.runs.numbers import between, number
-from saddleback.runs.run_folder import Run, load_run
+from saddleback.runs.outputs import check_output, is_page
+from saddleback.runs.run_folder import Run, verify_run
 from saddleback.runs.targets import load_run_target
 
 _STATUS = {"solved": "good", "infeasible": "bad"}
@@ -37,27 +38,29 @@ def report(
     out: str | os.PathLike[str] | None = None,
     *,
     problem: str | os.PathLike[str] | None = None,
+    force: bool = False,
 ) -> Path:
     """Write a stored run as one self-contained HTML page, and return its path.
 
     Parameters
     ----------
     run      a folder that ``solve(..., out=...)`` or ``saddleback solve --out`` wrote
-    out      the file to write; RUN.html beside the folder if None; one that is there is replaced
+    out      the file to write; RUN.html beside the folder if None; a page of ours that is there is replaced
     problem  the problem file that the run was made from, if it was: such a file names code, so it has to be named again
+    force    let ``out`` replace a file of another kind
     """
-    return write_page(load_run(run), out, problem)
+    return write_page(verify_run(run, contents=False), out, problem, force=force)
 
 
 def write_page(
-    run: Run, out: str | os.PathLike[str] | None = None, problem_file: str | os.PathLike[str] | None = None
+    run: Run,
+    out: str | os.PathLike[str] | None = None,
+    problem_file: str | os.PathLike[str] | None = None,
+    *,
+    force: bool = False,
 ) -> Path:
     """As :func:`report`, for a run that is loaded already."""
-    place = Path(os.path.abspath(f"{os.path.abspath(run.path)}.html" if out is None else out))
-    if not place.parent.is_dir():
-        raise InputError("out", "must lie in an existing folder", str(place), "make the folder first")
-    if place.is_dir():
-        raise InputError("out", "must be a file", f"{place}, a folder", "name a file that ends in .html")
+    place = check_output("out", f"{os.path.abspath(run.path)}.html" if out is None else out, is_page, force=force)
     content = page_of(run, load_run_target(run, problem_file).problem).encode()
     if len(content) > MOST_BYTES:
         remedy = "shorten the names of states and constraints"

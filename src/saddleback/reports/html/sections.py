@@ -63,6 +63,8 @@ def _worth(view: View, proof: CertificateRecord) -> str:
         "refuted": "This policy is proved to miss a constraint. ",
         "undecided": "Whether the constraints hold is open: their limits lie on both sides. ",
     }[proof.feasible]
+    if proof.contradictions:
+        verdict = "Nothing is decided: what was found cannot all be true. "
     if proof.value is None:
         verdict = "No policy can meet the constraints: that is proved. " if proof.infeasible == "proved" else ""
     return verdict + spent + (f" It assumes {'; '.join(assumed)}." if assumed else "")

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from saddleback.certificates.certificate import SUSPECTED
 from saddleback.errors import InputError, require
 from saddleback.files.json_file import Limits, leaves, plain, short, to_plain
 from saddleback.problem.cmdp import CMDP
@@ -133,6 +134,8 @@ def _row(problem: CMDP, answer: AnswerRecord, proof: CertificateRecord | None, i
     elif found is not None and found.low is not None and found.high is not None:
         limits, worth = (found.low, found.high), "likely"
     row = Row(c.name, None if found is None else found.value, limits, worth, c.sense, threshold, price)
+    if proof is not None and proof.contradictions:
+        return row._replace(verdict="in doubt", conclusion="which is in doubt")
     allowed = proof.allowance[i] if proof is not None and worth == "proved" else 0.0
     verdict, conclusion = _verdict(row, allowed, abs(float(problem.scale[1 + i])))
     return row._replace(verdict=verdict, conclusion=conclusion)
@@ -178,6 +181,9 @@ def answer_sentence(view: View) -> list[str]:
     if proof is not None and proof.upper_bound is not None:
         most = "cost less than" if view.problem.minimise else "earn more than"
         parts.append(f"No policy that meets the constraints can {most} {number(proof.upper_bound)}.")
-    if proof is not None and proof.value is not None:
+    if proof is not None and proof.contradictions:
+        doubts = "; ".join(plain(text, 1000) for text in proof.contradictions)
+        parts.append(f"These limits cannot all be true, so nothing is decided: {doubts}. Suspected: {SUSPECTED}.")
+    elif proof is not None and proof.value is not None:
         parts.append(f"All of this holds together with {percent(view.confidence)} confidence.")
     return parts

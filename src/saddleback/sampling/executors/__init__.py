@@ -15,6 +15,7 @@ from typing import Any
 from saddleback.errors import require
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.registry import Registry
+from saddleback.problem.user_code import time_limit
 from saddleback.sampling.blocks import Executor, InOrder
 from saddleback.sampling.executors.durable import Durable
 from saddleback.sampling.executors.joblib import Joblib
@@ -66,20 +67,22 @@ def open_executor(
     drawing: Executor = InOrder()
     if (workers, name, timeout) != (1, None, None):
         drawing = make(name, workers, timeout=timeout, progress=watched and watched.note_failures)
-    kept, finding = None, None
-    try:
-        fingerprint = fingerprint_of(problem, simulator)
-        if folder is not None:
-            kept = Durable(folder, {**fingerprint, **(fields or {})}, drawing, counts=counts)
-    except UnrepeatableError as error:
-        if folder is not None:
-            raise
-        finding = str(error)
-    inner = kept or drawing
-    if watched is not None:
-        watched.inner, inner = inner, watched
-    with closing(Replayed(inner, kept, finding)) as executor:
-        yield executor
+    with time_limit(timeout):
+        kept, finding = None, None
+        try:
+            fingerprint = fingerprint_of(problem, simulator, getattr(drawing, "in_order", None))
+            if folder is not None:
+                kept = Durable(folder, {**fingerprint, **(fields or {})}, drawing, counts=counts)
+        except BaseException as error:
+            if folder is not None or not isinstance(error, UnrepeatableError):
+                drawing.close()
+                raise
+            finding = str(error)
+        inner = kept or drawing
+        if watched is not None:
+            watched.inner, inner = inner, watched
+        with closing(Replayed(inner, kept, finding)) as executor:
+            yield executor
 
 
 __all__ = ["BY_NAME", "Durable", "Joblib", "Ray", "Replayed", "Serial", "Watched", "make", "open_executor"]

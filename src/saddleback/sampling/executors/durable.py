@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from saddleback.errors import InputError, StorageError
+from saddleback.errors import InputError, StorageError, require
 from saddleback.files.disk import Disk, disk_faults_named
 from saddleback.problem.spaces import FiniteStates
 from saddleback.sampling.blocks import Block, BlockSource, Closing, Executor, InOrder, Source, joined, part_of
@@ -131,5 +131,13 @@ class Durable(Closing):
             finite = isinstance(source.model.states, FiniteStates) and isinstance(source, BlockSource)
             layout = Layout.of(source.model.states, source.model.num_signals, counts=self._counts and finite)
             fingerprint = {**self._fingerprint, "seed": source.seed}
+            refuse_link(self.folder / name)
             self._stores[name] = SampleStore.resume(self.folder / name, fingerprint, layout)
         return self._stores[name]
+
+
+def refuse_link(folder: Path) -> None:
+    """Samples are kept where they seem to be, not where a link in somebody's archive leads to."""
+    rule = "must be a folder of its own, so that nothing is changed elsewhere"
+    for path in (folder, folder.parent):
+        require(not path.is_symlink(), str(path), rule, "a link", "remove the link, or name the folder it leads to")

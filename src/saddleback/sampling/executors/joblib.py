@@ -30,7 +30,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.util import Finalize
 from typing import Any, NamedTuple
 
-from saddleback.errors import InputError, SaddlebackError
+from saddleback.errors import InputError, SaddlebackError, what_happened
+from saddleback.problem.user_code import state
 from saddleback.sampling.blocks import Closing, Result, Task
 from saddleback.sampling.executors import shipping
 from saddleback.sampling.executors.shipping import Factory, Shipment
@@ -101,6 +102,15 @@ class Joblib(Closing):
             if not finished:
                 end(self._staff)
         ledger.close()
+
+    def in_order(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
+        """The results in the order of the tasks, which one worker carries out one after the other."""
+        workers, self._num_workers = self._num_workers, 1
+        try:
+            found = dict(self.run(function, tasks))
+        finally:
+            self._num_workers = workers
+        return [found[task] for task in tasks]
 
     def close(self) -> None:
         """End the workers; a later run starts new ones."""
@@ -260,6 +270,8 @@ def end(staff: list[Worker]) -> None:
 
 def serve(file: int, parent: int) -> None:
     """Answer the parent, a process with this id, until it closes the connection or dies."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's business
+    state.watching = True  # so an interrupt that is raised here is the simulator's
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     with suppress(EOFError, OSError):  # the parent has closed its side
         _converse(Connection(file))
@@ -277,8 +289,8 @@ def _converse(connection: Connection) -> None:
                 if message.factory is not None:
                     simulator = shipping.unpack(message.factory)()
                 function = shipping.unpack(message.packed, simulator)
-            except (Exception, SystemExit) as error:
-                problem = f"{type(error).__name__}: {error}"
+            except BaseException as error:
+                problem = what_happened(error).removeprefix("raised ")
             connection.send_bytes(shipping.dumps(Ready(message.token, problem)))
         else:
             assert function is not None

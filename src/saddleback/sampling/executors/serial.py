@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from saddleback.problem.user_code import is_interrupt
 from saddleback.sampling.blocks import Closing, Result, Task
 from saddleback.sampling.executors.joblib import Joblib
 from saddleback.sampling.executors.task_book import Ledger, Progress, check_options, meter, source_of, wrapped
@@ -30,12 +31,18 @@ class Serial(Closing):
             before = meter(source)
             try:
                 result = function(task)
-            except (Exception, SystemExit) as error:
+            except BaseException as error:
+                if is_interrupt(error):
+                    raise
                 ledger.fail(index, wrapped(function, task, error))
                 break
             ledger.enter(meter(source) - before)
             yield task, result
         ledger.close()
+
+    def in_order(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
+        """The results in the order of the tasks."""
+        return [result for _, result in self.run(function, tasks)]
 
     def close(self) -> None:
         """End the child, if there is one."""

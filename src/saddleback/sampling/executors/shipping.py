@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saddleback.errors import InputError
+from saddleback.errors import InputError, what_happened
 from saddleback.problem.spaces import Array, States
+from saddleback.problem.user_code import as_value, calling
 from saddleback.sampling.executors.task_book import Fault, Outcome, source_of
 from saddleback.simulators.generative_model import Draw, GenerativeModel, SampleFunction, only_allowed
 
@@ -53,12 +54,14 @@ def pack(function: Callable[..., Any]) -> bytes:
     """A function as bytes."""
     import joblib  # type: ignore[import-untyped]
 
-    try:  # in a tuple, since a class, which a factory may be, would be wrapped as something else
-        return dumps(joblib.wrap_non_picklable_objects((function,), keep_wrapper=False))
-    except Exception as error:  # whatever the user's objects raise
-        rule, found = "must be one that can be sent to another process", f"{type(error).__name__}: {error}"
+    def failed(said: str) -> InputError:
+        rule, found = "must be one that can be sent to another process", as_value(said, "one")
         remedy = "give a factory that makes it there, or use the serial executor without a timeout"
-        raise InputError("simulator", rule, found, remedy) from error
+        return InputError("simulator", rule, found, remedy)
+
+    with calling("what packs the simulator", 1, failed):
+        # In a tuple, since a class, which a factory may be, would be wrapped as something else.
+        return dumps(joblib.wrap_non_picklable_objects((function,), keep_wrapper=False))
 
 
 def unpack(packed: bytes, simulator: SampleFunction | GenerativeModel | None = None) -> Callable[..., Any]:
@@ -130,7 +133,7 @@ def _sendable(outcome: Outcome) -> Outcome:
     try:
         dumps(outcome)
     except Exception as error:
-        text, trace = f"gave what cannot be sent to another process ({type(error).__name__}: {error})", ""
+        text, trace = f"gave what cannot be sent to another process ({what_happened(error)})", ""
         if outcome.fault is not None:
             text, trace = f"failed: {outcome.fault.args[0] if outcome.fault.args else ''}", outcome.fault.trace
         return outcome._replace(result=None, fault=Fault(None, (text,), {}, trace))

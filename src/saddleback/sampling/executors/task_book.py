@@ -15,14 +15,19 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, NamedTuple
 
-from saddleback.errors import SaddlebackError, require
-from saddleback.sampling.blocks import Block, Result, Source, Task
+from saddleback import errors
+from saddleback.errors import SaddlebackError, at_least, require, what_happened
+from saddleback.problem.user_code import MOST_SECONDS, is_interrupt
+from saddleback.sampling.blocks import ENDED, Block, Result, Source, Task
 
 Progress = Callable[[int, int, int], object]
 """``progress(done_tasks, done_samples, failures)``, called after every task; failures that were tried again count too."""
 
 Lot = list[tuple[int, Any]]
 """Tasks with their numbers."""
+
+_MOST_WORKERS = 10_000
+_LONGEST_TRACE = 20_000  # characters of another process's traceback
 
 
 class Fault(NamedTuple):
@@ -36,10 +41,10 @@ class Fault(NamedTuple):
     @classmethod
     def of(cls, error: BaseException) -> Fault:
         """Take an error apart."""
-        trace = "".join(traceback.format_exception(error))
+        trace = "".join(traceback.format_exception(error))[-_LONGEST_TRACE:]
         if isinstance(error, SaddlebackError):
             return cls(type(error), error.args, dict(error.__dict__), trace)
-        return cls(None, (_sentence(error),), {}, trace)
+        return cls(None, (what_happened(error),), {}, trace)
 
     def error(self, function: Callable[..., Any], task: Any) -> SaddlebackError:
         """Put it together again."""
@@ -70,7 +75,9 @@ def carry_out(function: Callable[[Any], Any], lot: Lot, call: Callable[[Any], An
         result, fault = None, None
         try:
             result = (call or function)(task)
-        except (Exception, SystemExit) as error:  # simulators that call sys.exit do not end the run
+        except BaseException as error:  # simulators that call sys.exit do not end the run
+            if is_interrupt(error):
+                raise
             fault = Fault.of(error)
         yield Outcome(number, result, fault, meter(source) - before, time.perf_counter() - began)
 
@@ -87,7 +94,7 @@ def wrapped(function: Callable[..., Any], task: Any, error: BaseException) -> Sa
     """The same for an error in this process, which stays its cause."""
     if isinstance(error, SaddlebackError):
         return error
-    found = failure(function, task, _sentence(error))
+    found = failure(function, task, what_happened(error))
     found.__cause__ = error
     return found
 
@@ -164,7 +171,7 @@ class Ledger(Generic[Task, Result]):
         if len(numbers) > 1:
             self._suspects.extend(numbers)
         else:
-            problem = f"did not return within the timeout of {timeout:g} s; its worker process was ended"
+            problem = f"did not return within the timeout of {timeout:g} s; {ENDED} was ended"
             self.fail(numbers[0], failure(self._function, self._tasks[numbers[0]], problem))
 
     def died(self, numbers: Sequence[int], how: str) -> None:
@@ -173,7 +180,7 @@ class Ledger(Generic[Task, Result]):
             deaths = self._deaths[number] = self._deaths.get(number, 0) + 1
             if deaths > self._retries and len(numbers) == 1:
                 times = "once" if deaths == 1 else f"{deaths} times with the same seed key"
-                problem = f"ended its worker process {times}, the last time by {how}"
+                problem = f"ended {ENDED} {times}, the last time by {how}"
                 self.fail(number, failure(self._function, self._tasks[number], problem))
             else:
                 self._suspects.append(number)
@@ -193,11 +200,9 @@ class Ledger(Generic[Task, Result]):
 
 def check_options(workers: int | None, timeout: float | None, retries: int = 0, patience: float = 1.0) -> None:
     """Refuse options that make no sense."""
-    require(workers is None or workers >= 1, "workers", "must be at least 1", workers, "leave it out for one a core")
-    require(timeout is None or timeout > 0, "timeout", "must be positive", timeout, "give seconds for one task")
+    if workers is not None:
+        at_least("workers", workers, 1, _MOST_WORKERS, "leave it out for one a core")
+    if timeout is not None:
+        errors.number("timeout", timeout, 0, MOST_SECONDS, open_low=True, remedy="give seconds for one task")
     require(retries >= 0, "retries", "must not be negative", retries, "0 stops at the first death of a worker")
     require(patience > 0, "patience", "must be positive", patience, "give seconds to wait for a node")
-
-
-def _sentence(error: BaseException) -> str:
-    return f"raised {type(error).__name__}: {error}"

@@ -15,9 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
+from saddleback.problem.digest import digest
 from saddleback.sampling.blocks import Block, BlockSource, Executor
 from saddleback.sampling.executors.durable import Durable
-from saddleback.sampling.fingerprint import CAUSE, CHECK_CALLS, digest
+from saddleback.sampling.fingerprint import CAUSE, CHECK_CALLS
 from saddleback.simulators.generative_model import Stream
 
 _REPLAYED = 100  # one block in so many is drawn again
@@ -93,8 +94,9 @@ class Replayed:
         self._inner.close()
 
     def report(self) -> dict[str, Any]:
-        """For the JSON of an answer."""
-        return {"check_calls": self.check_calls, "reproducible": self.finding is None}
+        """For the JSON of an answer; a run too short for a block to be drawn again has not been checked."""
+        checked: bool | str = "not checked" if self.finding is None and not self._replayed else self.finding is None
+        return {"check_calls": self.check_calls, "reproducible": checked}
 
     def _to_replay(self, tasks: Sequence[Block]) -> set[Block]:
         """As many as are due by now, evenly spaced."""

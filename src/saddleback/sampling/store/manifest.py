@@ -1,14 +1,19 @@
-"""The two files that say what is in a store: its header, written once, and its manifest, one line a shard.
+"""The two files that say what is in a store: its header, and its manifest, one line a shard.
 
-    store.json        {"format": "saddleback-samples/2", "layout": {…}, "fingerprint": {…}, "check": "…"}
+    store.json        {"format": "saddleback-samples/3", "layout": {…}, "fingerprint": {…}, "sealed": {…}, "check": "…"}
     manifest.jsonl    {"blocks":[[stream,pair,block,size,rows],…],"bytes":…,"check":"…","sha256":"…","shard":7}
 
 ``check`` is the SHA-256 of the other fields. The fingerprint is the caller's, all that a sample depends on (simulator,
 features, discount, seed, state space, coreset, versions): samples of another simulator or seed would be continued without
 complaint otherwise. Shard 7 is the file ``000007.npy``: its length, its SHA-256, and its blocks in the order of their rows.
 A line must be, byte for byte, what :func:`to_line` makes of its contents, so that whatever else it may be is refused by one
-comparison. It is written after its shard is on the disk, and nothing is acknowledged before the line is. Hence a power cut
-can only leave the last line torn, which was never acknowledged; a bad line further up is damage.
+comparison. It is written after its shard is on the disk, and nothing is acknowledged before the line is.
+
+**Torn or damaged?** A power cut can leave the last line torn, which was never acknowledged: cut short, or with sectors of 512
+bytes that were never written and read as zeros. Anything else is damage: a complete line with a wrong check, one zero byte, a
+bad line further up. Where damage looks like a torn line, or takes whole lines away, the seal tells: a writer that closes its
+store writes into the header how many lines there are, and their SHA-256. A manifest may go on after the lines that were
+sealed, but must begin with them.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -27,11 +33,13 @@ from numpy.typing import NDArray
 
 from saddleback.errors import InputError, require
 from saddleback.files.disk import LOCK, PARTIAL, Disk, Lock, Mapped, write_whole
-from saddleback.files.json_file import Record, as_record, read_json
+from saddleback.files.json_file import Record, Whole, as_record, read_json, to_plain
+from saddleback.problem.digest import same_digest
 from saddleback.sampling.store.layout import Layout
+from saddleback.simulators.sources import changed_sources
 
 HEADER = "store.json"
-FORMAT = "saddleback-samples/2"
+FORMAT = "saddleback-samples/3"
 MANIFEST = "manifest.jsonl"
 STREAM, PAIR, NUMBER, SIZE, ROWS = range(5)
 """The columns of ``Entry.blocks``."""
@@ -46,21 +54,41 @@ LIMITS = (1 << 6, 1 << 32, 1 << 24)
 """Streams, pairs, and blocks of a pair that there may be."""
 
 _MOST_LINE = 1 << 20
+_BEGINNING = b'{"blocks":[['
+_SECTOR = 512  # bytes that a disk writes at once
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _MOST_BYTES = 1 << 26
 _AGAIN = "draw the samples again into a new folder"
 _NO_FIELD = "no such field"
+SOURCES, VALUES = "sources", "values"
+"""The fields of a fingerprint that say which code drew the samples, and what the signals are in the user's units."""
 
 Fields = dict[str, Any]
 
 
-class HeaderRecord(Record, frozen=True):
-    """The fields of ``store.json``."""
+class Sealed(Record, frozen=True):
+    """How a manifest begins: so many lines, which together have this SHA-256."""
 
-    format: Literal["saddleback-samples/2"]
+    lines: Whole
+    sha256: str
+
+
+class HeaderRecord(Record, frozen=True):
+    """The fields of ``store.json``; the format before this one had no seal."""
+
+    format: Literal["saddleback-samples/2", "saddleback-samples/3"]
     layout: Fields
     fingerprint: Fields
     check: str
+    sealed: Sealed | None = None
+
+
+class Header(NamedTuple):
+    """What ``store.json`` says; ``sealed`` is None until a writer has closed the store."""
+
+    layout: Layout
+    fingerprint: Fields
+    sealed: Sealed | None = None
 
 
 class Entry(NamedTuple):
@@ -117,21 +145,42 @@ def from_line(line: bytes) -> Entry | None:
     return entry
 
 
-def read_manifest(data: Mapped) -> Manifest:
-    """All lines of the file."""
-    entries, bad, start, number = [], [], 0, 0
+def read_manifest(data: Mapped, sealed: Sealed | None = None) -> Manifest:
+    """All lines of the file, of which those that were sealed cannot be torn."""
+    entries, bad, start, number, torn = [], [], 0, 0, False
     while start < len(data):
         number += 1
         found = data.find(b"\n", start)
         end = len(data) if found < 0 else found + 1
         entry = from_line(bytes(data[start:end])) if end - start <= _MOST_LINE else None
-        if entry is None:
-            bad.append(number)
-        else:
+        if entry is not None:
             entries.append(entry)
+        elif end == len(data) and number > (sealed.lines if sealed else 0) and _torn(bytes(data[start:end]), start):
+            torn = True
+        else:
+            bad.append(number)
         start = end
-    torn = bool(bad) and bad[-1] == number
-    return Manifest(entries, bad[:-1] if torn else bad, torn)
+    return Manifest(entries, bad, torn)
+
+
+def seal_of(data: Mapped, most: int | None = None) -> Sealed:
+    """The seal of a manifest, or of at most so many of its first lines."""
+    start = number = 0
+    while (most is None or number < most) and (found := data.find(b"\n", start)) >= 0:
+        start, number = found + 1, number + 1
+    return Sealed(number, hashlib.sha256(data[:start]).hexdigest())
+
+
+def _torn(line: bytes, start: int) -> bool:
+    """Whether a cut may have left this last line, which begins at byte ``start`` of the file."""
+    edges = [0, *range(_SECTOR - start % _SECTOR, len(line), _SECTOR), len(line)]
+    sectors = [line[i:j] for i, j in pairwise(edges)]
+    if any(any(sector) and 0 in sector for sector in sectors):
+        return False
+    if not all(map(any, sectors)):  # some were never written
+        return True
+    whole = from_line(line[:-1] + b"\n") is not None  # all there, with something else for its end
+    return not line.endswith(b"\n") and not whole and line.startswith(_BEGINNING[: len(line)])
 
 
 def _plausible(entry: Entry) -> bool:
@@ -168,11 +217,23 @@ def plain(fingerprint: Mapping[str, Any]) -> Fields:
 
 
 def require_same(folder: Path, stored: Fields, given: Fields, may_differ: Collection[str] = ()) -> None:
-    """Raise an :class:`InputError` that names the first field in which two fingerprints differ."""
-    for name in sorted((stored.keys() | given.keys()) - set(may_differ)):
+    """Raise an :class:`InputError` that names the first field in which two fingerprints differ.
+
+    Code comes last: it may have changed in what no sample depends on. Earlier versions wrote down neither code nor values.
+    Signals with the same values are the same whatever range they are scaled by.
+    """
+    apart = {SOURCES, VALUES, *may_differ}
+    if VALUES in stored and stored[VALUES] == given.get(VALUES):
+        apart.add("signals")
+    for name in sorted((stored.keys() | given.keys()) - apart):
         for where, first, second in _differences(stored.get(name, _NO_FIELD), given.get(name, _NO_FIELD), name):
             rule = f"must be what it was when the samples in {folder} were drawn, {_short(first)}"
             raise InputError(f"fingerprint.{where}", rule, _short(second), "set it back, or choose a new folder")
+    changed = changed_sources(stored.get(SOURCES, {}), given.get(SOURCES, {})) if SOURCES in stored else ""
+    if changed and SOURCES in given and SOURCES not in may_differ:
+        rule = f"must be the code that drew the samples in {folder}, although it answers the probes alike"
+        remedy = "restore it, or, if every sample would still be the same, as after a fault was mended, add --accept-source (accept_source=True)"
+        raise InputError("simulator", rule, changed, remedy)
 
 
 def begin(disk: Disk, folder: Path, layout: Layout, fingerprint: Fields) -> None:
@@ -190,24 +251,38 @@ def begin(disk: Disk, folder: Path, layout: Layout, fingerprint: Fields) -> None
         for name in begun.intersection(names):
             disk.remove(folder / name)
         write_whole(disk, folder / MANIFEST, ())
-        fields = {"format": FORMAT, "layout": asdict(layout), "fingerprint": fingerprint}
-        fields["check"] = _check(fields)
-        write_whole(disk, folder / HEADER, [json.dumps(fields, indent=1).encode() + b"\n"])
+        write_header(disk, folder, Header(layout, fingerprint))
     finally:
         lock.release()
 
 
-def read_header(folder: Path) -> tuple[Layout, Fields]:
-    """Layout and fingerprint of the store in a folder."""
+def write_header(disk: Disk, folder: Path, header: Header) -> None:
+    """Write ``store.json``, in place of the one that may be there."""
+    fields = {"format": FORMAT, "layout": asdict(header.layout), "fingerprint": header.fingerprint}
+    if header.sealed is not None:
+        fields["sealed"] = to_plain(header.sealed)
+    fields["check"] = _check(fields)
+    write_whole(disk, folder / HEADER, [json.dumps(fields, indent=1).encode() + b"\n"])
+
+
+def seal(disk: Disk, folder: Path, header: Header) -> None:
+    """Let the header say what is in the manifest, every line of which is on the disk."""
+    sealed = seal_of(disk.map(folder / MANIFEST))
+    if sealed.lines and sealed != header.sealed:
+        write_header(disk, folder, header._replace(sealed=sealed))
+
+
+def read_header(folder: Path) -> Header:
+    """What the store in a folder is of."""
     path = folder / HEADER
     if not os.path.isfile(path):  # which is False for names that the system does not take, where pathlib raises
         found = f"no {HEADER} in it" if os.path.isdir(folder) else "no such folder"
         raise InputError(str(folder), "must be a folder of samples", found, "check the path, or create the store")
     fields = read_json(path, _MOST_BYTES, _AGAIN)
-    as_record(fields, HeaderRecord, str(path), _AGAIN)
+    sealed = as_record(fields, HeaderRecord, str(path), _AGAIN).sealed
     rule, remedy = "must be unchanged, with the check that it holds", "restore it, or draw the samples again"
     require(fields["check"] == _check(fields), str(path), rule, "a damaged file", remedy)
-    return Layout.from_json(fields["layout"], f"{path}.layout", _AGAIN), fields["fingerprint"]
+    return Header(Layout.from_json(fields["layout"], f"{path}.layout", _AGAIN), fields["fingerprint"], sealed)
 
 
 def _check(fields: Fields) -> str:
@@ -224,7 +299,7 @@ def _differences(a: Any, b: Any, where: str) -> Iterator[tuple[str, Any, Any]]:
     elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
         for i, (x, y) in enumerate(zip(a, b, strict=True)):
             yield from _differences(x, y, f"{where}[{i}]")
-    elif a != b or isinstance(a, bool) != isinstance(b, bool):
+    elif not same_digest(a, b) or isinstance(a, bool) != isinstance(b, bool):
         yield where, a, b
 
 

@@ -9,17 +9,28 @@ damaged shards is continued like one that was never finished, and ends the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from saddleback.errors import InputError
-from saddleback.files.disk import PARTIAL, Disk, disk_faults_named, write_whole
+from saddleback.files.disk import LOCK, PARTIAL, Disk, disk_faults_named, write_whole
 from saddleback.sampling.store.block_index import BlockIndex
-from saddleback.sampling.store.layout import Layout
-from saddleback.sampling.store.manifest import HEADER, MANIFEST, PAIR, SIZE, Entry, read_manifest, shard_name, to_line
+from saddleback.sampling.store.manifest import (
+    HEADER,
+    MANIFEST,
+    PAIR,
+    SIZE,
+    Entry,
+    Header,
+    read_manifest,
+    seal_of,
+    shard_name,
+    to_line,
+    write_header,
+)
 from saddleback.sampling.store.shards import Fault, shard_fault
 
 _SHARD = re.compile(r"(\d{6,})\.npy")
@@ -61,7 +72,7 @@ class Recovery(NamedTuple):
 
 
 class Report(NamedTuple):
-    """A store's sizes, and in sentences what is damaged or missing."""
+    """A store's sizes, in sentences what is damaged or missing, and files in its folder that are none of its own."""
 
     num_shards: int
     num_blocks: int
@@ -69,6 +80,7 @@ class Report(NamedTuple):
     num_bytes: int
     damage: list[str]
     gaps: list[str]
+    others: list[str]
 
     @property
     def sound(self) -> bool:
@@ -76,20 +88,21 @@ class Report(NamedTuple):
         return not self.damage
 
 
-def inspect(disk: Disk, folder: Path, layout: Layout, *, contents: bool = True) -> Inspection:
+def inspect(disk: Disk, folder: Path, header: Header, *, contents: bool = True) -> Inspection:
     """Look at everything; change nothing. ``contents`` reads every shard, or else sizes and headers must do."""
     names = disk.names(folder)  # first: a writer at work names a shard in the manifest after it is in the folder
     try:
-        lines = read_manifest(disk.map(folder / MANIFEST))
+        data = disk.map(folder / MANIFEST)
     except FileNotFoundError:
-        found = Damage(MANIFEST, "must be there, since it names the shards", "no such file", None)
-        return Inspection([], False, _leftovers(names, []), [found])
+        gone = Damage(MANIFEST, "must be there, since it names the shards", "no such file", None)
+        return Inspection([], False, _leftovers(names, []), [gone])
+    lines, sealed = read_manifest(data, header.sealed), header.sealed
     rule = "must be unchanged, with the check that it ends in"
     damage = [Damage(f"{MANIFEST}:{number}", rule, "a damaged line", None) for number in lines.damaged]
     sound: list[Entry] = []
     seen: set[int] = set()
     for entry in lines.entries:
-        fault = shard_fault(disk, folder, layout, entry, contents=contents)
+        fault = shard_fault(disk, folder, header.layout, entry, contents=contents)
         if entry.shard in seen:
             fault = Fault("must be named by one line of the manifest", "two")
         seen.add(entry.shard)
@@ -97,9 +110,13 @@ def inspect(disk: Disk, folder: Path, layout: Layout, *, contents: bool = True) 
             sound.append(entry)
         else:
             damage.append(Damage(entry.name, *fault, entry))
+    if sealed is not None and not lines.damaged and (found := seal_of(data, sealed.lines)) != sealed:
+        rule = f"must begin with the {sealed.lines:,} lines that it had when the store was closed"
+        there = "others" if found.lines == sealed.lines else f"{found.lines:,} of them"
+        damage.append(Damage(MANIFEST, rule, there, None))
     leftovers = _leftovers(names, lines.entries)
     next_one = shard_name(next_number(lines.entries))
-    for name in leftovers if not lines.damaged else ():
+    for name in leftovers if not damage else ():
         if _SHARD.fullmatch(name) and name != next_one:
             damage.append(Damage(MANIFEST, f"must name the shard {name}, which is there", "no such line", None))
             break
@@ -111,16 +128,25 @@ def next_number(entries: Iterable[Entry]) -> int:
     return max((entry.shard for entry in entries), default=-1) + 1
 
 
-def refuse(folder: Path, damage: list[Damage]) -> None:
-    """Raise an :class:`InputError` about the first fault, if there is one, and say how to go on."""
-    for first in damage[:1]:
-        more = "" if len(damage) == 1 else f", and {len(damage) - 1} more files are damaged"
-        remedy = f"{first.lost} are lost{more}: open the store with drop_damaged=True to draw them again"
+def refuse(folder: Path, found: Inspection) -> None:
+    """Raise an :class:`InputError` about the first fault, if there is one, and say what is left and how to go on."""
+    for first in found.damage[:1]:
+        more = "" if len(found.damage) == 1 else f", and {len(found.damage) - 1} more files are damaged"
+        remedy = (
+            f"{first.lost} are lost{more}, {sizes(found.sound)} are sound: `saddleback sample ... --repair`, or opening the "
+            "store with drop_damaged=True, takes away what is damaged, which is then drawn again, the same"
+        )
         raise InputError(str(folder / first.file), first.rule, first.value, remedy)
 
 
-def recover(disk: Disk, folder: Path, found: Inspection) -> Recovery:
-    """Sweep up, and write the manifest anew.
+def sizes(entries: Sequence[Entry]) -> str:
+    """How much some shards hold, in words."""
+    blocks = sum(len(entry.blocks) for entry in entries)
+    return f"{blocks:,} blocks with {sum(int(entry.blocks[:, SIZE].sum()) for entry in entries):,} samples"
+
+
+def recover(disk: Disk, folder: Path, header: Header, found: Inspection) -> Recovery:
+    """Sweep up, and write the manifest anew; what was sealed counts no more once some of it is given up.
 
     Anew, since a line that can be read need not be on the disk: its writer may have been killed before its fsync, or the
     fsync may have failed. It must be there to stay before its blocks are called held.
@@ -132,14 +158,16 @@ def recover(disk: Disk, folder: Path, found: Inspection) -> Recovery:
         disk.remove(folder / name)
     if removed:
         disk.sync_folder(folder)
+    if found.damage:
+        write_header(disk, folder, header._replace(sealed=None))
     write_whole(disk, folder / MANIFEST, map(to_line, found.sound))
     return Recovery(found.torn, removed, sum(len(entry.blocks) for entry in lost))
 
 
-def verify(disk: Disk, folder: Path, layout: Layout) -> Report:
-    """Check every shard, that keys are unique, and that no pair lacks a block between two others."""
+def verify(disk: Disk, folder: Path, header: Header, *, contents: bool = True) -> Report:
+    """Check every shard (without its ``contents``: size and header), that keys are unique, and that no pair lacks a block between two others."""
     with disk_faults_named(folder, "check the disk and the permissions"):
-        found = inspect(disk, folder, layout)
+        found = inspect(disk, folder, header, contents=contents)
     damage = [f"{d.file} {d.rule}, got {d.value}; {d.lost} are lost" for d in found.damage]
     gaps: list[str] = []
     try:
@@ -148,7 +176,15 @@ def verify(disk: Disk, folder: Path, layout: Layout) -> Report:
         damage.append(str(error))
     blocks = np.concatenate([np.empty((0, 5), dtype=np.int64), *(entry.blocks for entry in found.sound)])
     num_bytes = sum(entry.num_bytes for entry in found.sound)
-    return Report(len(found.sound), len(blocks), int(blocks[:, SIZE].sum()), num_bytes, damage, gaps)
+    ours = {
+        HEADER,
+        MANIFEST,
+        LOCK,
+        *found.leftovers,
+        *(e.name for e in (*found.sound, *(d.entry for d in found.damage)) if e),
+    }
+    others = sorted(set(disk.names(folder)) - ours)
+    return Report(len(found.sound), len(blocks), int(blocks[:, SIZE].sum()), num_bytes, damage, gaps, others)
 
 
 def _leftovers(names: Iterable[str], entries: Iterable[Entry]) -> list[str]:

@@ -25,14 +25,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.errors import InputError, require
-from saddleback.files.disk import LOCK, Disk, Lock, disk_faults_named
+from saddleback.files.disk import LOCK, PARTIAL, Disk, Lock, disk_faults_named
+from saddleback.problem.digest import bits
 from saddleback.problem.spaces import Array, States
 from saddleback.sampling.blocks import Block, Closing
 from saddleback.sampling.collect import Samples, SignalMoments
 from saddleback.sampling.store import recovery
 from saddleback.sampling.store.block_index import BlockIndex, Table, block_of
 from saddleback.sampling.store.layout import Layout, Rows
-from saddleback.sampling.store.manifest import HEADER, Fields, begin, plain, read_header, require_same
+from saddleback.sampling.store.manifest import (
+    HEADER,
+    SOURCES,
+    Header,
+    begin,
+    plain,
+    read_header,
+    require_same,
+    write_header,
+)
 from saddleback.sampling.store.recovery import Inspection, Recovery, Report
 from saddleback.sampling.store.shards import MEND, ShardReader, ShardWriter
 from saddleback.simulators.generative_model import Draw
@@ -49,10 +59,10 @@ class SampleStore(Closing):
     blocks there are and their rows.
     """
 
-    def __init__(self, folder: Path, layout: Layout, fingerprint: Fields, index: BlockIndex, disk: Disk):
-        self.folder, self.layout, self.fingerprint = folder, layout, fingerprint
+    def __init__(self, folder: Path, header: Header, index: BlockIndex, disk: Disk):
+        self.folder, self.layout, self.fingerprint = folder, header.layout, header.fingerprint
         self.recovery = Recovery(False, [], 0)
-        self.index, self._disk, self.shards = index, disk, ShardReader(disk, folder, layout)
+        self.index, self._disk, self.shards = index, disk, ShardReader(disk, folder, header.layout)
         self._writer: ShardWriter | None = None
         self._closed = False
 
@@ -85,23 +95,24 @@ class SampleStore(Closing):
         readers (``writable=False``) may look at a store while one writes; they see what was there when they came.
         """
         path, disk = Path(os.path.abspath(folder)), disk or Disk()
-        layout, stored = read_header(path)
+        header = read_header(path)
         if fingerprint is not None:
-            require_same(path, stored, plain(fingerprint))
+            require_same(path, header.fingerprint, plain(fingerprint))
         with disk_faults_named(path, f"{MEND}; or read it with writable=False"):
             lock = Lock(path / LOCK) if writable else None
             try:
-                found = recovery.inspect(disk, path, layout, contents=hashes)
+                found = recovery.inspect(disk, path, header, contents=hashes)
                 if not (writable and drop_damaged):
-                    recovery.refuse(path, found.damage)
-                store = cls(path, layout, stored, BlockIndex(found.sound), disk)
+                    recovery.refuse(path, found)
+                store = cls(path, header, BlockIndex(found.sound), disk)
                 if lock is not None:
                     if found == _NOTHING:  # an empty manifest is empty on the disk too, but is its name there?
                         disk.sync_folder(path)
                     else:
-                        store.recovery = recovery.recover(disk, path, found)
+                        store.recovery = recovery.recover(disk, path, header, found)
                     number = recovery.next_number(found.sound)
-                    store._writer = ShardWriter(disk, path, layout, lock, number, shard_bytes)
+                    kept = header if not found.damage else header._replace(sealed=None)
+                    store._writer = ShardWriter(disk, path, kept, lock, number, shard_bytes)
             except BaseException:
                 if lock is not None:
                     lock.release()
@@ -113,7 +124,7 @@ class SampleStore(Closing):
         """Open the store if there is one, create it if not."""
         if not os.path.isfile(Path(folder) / HEADER):  # which is False for a name too long, where pathlib raises
             return cls.create(folder, fingerprint, layout, **more)
-        found = read_header(Path(folder))[0]
+        found = read_header(Path(folder)).layout
         rule = f"must be the store's, {found}"
         require(found == layout, "layout", rule, layout, "set it back, or choose a new folder")
         return cls.open(folder, fingerprint, **more)
@@ -172,7 +183,7 @@ class SampleStore(Closing):
         """Refuse the first of these blocks, which both stores hold, that is not the same in both."""
         rule, remedy = f"must be the same in {self.folder} and {other.folder}", "find out which simulator drew them"
         for block, rows in other.rows() if blocks else ():
-            if block in blocks and self._rows_of(self.index.record(block)).tobytes() != rows.tobytes():
+            if block in blocks and not np.array_equal(self._rows_of(self.index.record(block)), rows):
                 raise InputError(block.name, rule, "other samples", remedy)
 
     # ---- reading ---------------------------------------------------------------------------------------------------
@@ -231,14 +242,14 @@ class SampleStore(Closing):
             for name in rows.dtype.names or ():
                 x = np.ascontiguousarray(rows[name])
                 digest.update(f"{name} {x.dtype.str} {x.shape}".encode())
-                digest.update(x.tobytes())
+                digest.update(bits(x))
         return digest.hexdigest()
 
     def verify(self) -> Report:
         """Read all of the store again and say what is damaged or missing; nothing is raised for it."""
         if self._writer is not None:
             self.flush()
-        return recovery.verify(self._disk, self.folder, self.layout)
+        return recovery.verify(self._disk, self.folder, read_header(self.folder))
 
     # ---- inside ----------------------------------------------------------------------------------------------------
 
@@ -262,7 +273,21 @@ class SampleStore(Closing):
         return self._writer
 
 
-def verify_store(folder: Place) -> Report:
-    """What is damaged or missing in a store that may be too damaged to be opened."""
+def verify_store(folder: Place, *, contents: bool = True) -> Report:
+    """What is damaged or missing in a store that may be too damaged to be opened; without ``contents`` no shard is read."""
     path = Path(os.path.abspath(folder))
-    return recovery.verify(Disk(), path, read_header(path)[0])
+    return recovery.verify(Disk(), path, read_header(path), contents=contents)
+
+
+def accept_sources(folder: Place, sources: Mapping[str, str]) -> None:
+    """Let the samples in a folder count as drawn by other code: whoever calls this knows that they would be the same."""
+    path, disk = Path(os.path.abspath(folder)), Disk()
+    with disk_faults_named(path, MEND):
+        lock = Lock(path / LOCK)
+        try:
+            header = read_header(path)
+            if os.path.lexists(path / f"{HEADER}{PARTIAL}"):  # of somebody who was killed here
+                disk.remove(path / f"{HEADER}{PARTIAL}")
+            write_header(disk, path, header._replace(fingerprint={**header.fingerprint, SOURCES: dict(sources)}))
+        finally:
+            lock.release()

@@ -6,6 +6,7 @@ mapped and not read, and nothing is unpickled, since the header must name the ve
 
     flush():   shard under another name → fsync → rename → sync the folder  (:func:`~saddleback.files.disk.write_whole`)
                → its line at the end of the manifest → fsync → acknowledged
+    close():   flush → the number of lines and their hash into the header, in the same way
 
 A failure at any point stops the writer for good: what it wrote last may or may not be on the disk, and a failed fsync must
 not be tried again. Only opening the store anew, which writes the manifest to a new file, can tell.
@@ -31,7 +32,7 @@ from saddleback.files.disk import Disk, Lock, Mapped, disk_faults_named, write_w
 from saddleback.sampling.blocks import Block
 from saddleback.sampling.store import manifest
 from saddleback.sampling.store.layout import Layout, Rows
-from saddleback.sampling.store.manifest import Entry, shard_name
+from saddleback.sampling.store.manifest import Entry, Header, shard_name
 
 MEND = "free or mend the disk and open the store again: all that was acknowledged is there"
 """What to do when the disk has failed."""
@@ -171,8 +172,9 @@ def _rows_in(data: Mapped, layout: Layout) -> Rows | Fault:
 class ShardWriter:
     """Writes shards from ``number`` on; owns the lock."""
 
-    def __init__(self, disk: Disk, folder: Path, layout: Layout, lock: Lock, number: int, shard_bytes: int):
-        self._disk, self._folder, self._layout, self._lock = disk, folder, layout, lock
+    def __init__(self, disk: Disk, folder: Path, header: Header, lock: Lock, number: int, shard_bytes: int):
+        self._disk, self._folder, self._header, self._lock = disk, folder, header, lock
+        self._layout = header.layout
         self._number, self._shard_bytes, self._pid = number, shard_bytes, os.getpid()
         self._manifest = disk.open_append(folder / manifest.MANIFEST)
         self._stopped: str | None = None
@@ -206,25 +208,33 @@ class ShardWriter:
         self.check()
         if not self._rows:
             return
-        try:
+        with self._stopping():
             entry = write_shard(self._disk, self._folder, self._number, self._layout, self._rows, self._blocks)
             self._disk.write(self._manifest, manifest.to_line(entry))
             self._disk.fsync(self._manifest)
+        self._number, self._num_rows, self._rows, self._blocks = self._number + 1, 0, [], []
+
+    @contextlib.contextmanager
+    def _stopping(self) -> Iterator[None]:
+        """What fails in here stops the writer."""
+        try:
+            yield
         except OSError as error:
             self._stopped = f"a write failed ({error})"
             raise StorageError(f"`{self._folder}` could not be written: {error}; {MEND}.") from error
         except BaseException:
             self._stopped = "it was interrupted while it wrote"
             raise
-        self._number, self._num_rows, self._rows, self._blocks = self._number + 1, 0, [], []
 
     def close(self) -> None:
-        """Flush, unless stopped, and let the next writer in."""
+        """Flush and seal, unless stopped, and let the next writer in."""
         if self._pid != os.getpid():
             return
         try:
             if self._stopped is None:
                 self.flush()
+                with self._stopping():
+                    manifest.seal(self._disk, self._folder, self._header)
         finally:
             self._stopped = self._stopped or "it was closed"
             with contextlib.suppress(OSError):  # all that counts was synced

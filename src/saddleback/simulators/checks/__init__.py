@@ -13,19 +13,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from saddleback.errors import require
+from saddleback.errors import at_least, require
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Actions, States
-from saddleback.simulators.checks.agreement import ROWS, WAYS, check_agreement, check_independence, columns
+from saddleback.simulators.checks.agreement import ROWS, WAYS, check_agreement, check_independence
 from saddleback.simulators.checks.declarations import check_features, check_signals, check_thresholds
-from saddleback.simulators.checks.probe import FALSE_ALARM, Finding, Probe, Report
+from saddleback.simulators.checks.probe import Finding, Probe, Report
 from saddleback.simulators.checks.repeatability import check_repeatability
 from saddleback.simulators.function import as_simulator
 from saddleback.simulators.generative_model import GenerativeModel, SampleFunction
+from saddleback.simulators.independence import FALSE_ALARM, columns
 
 __all__ = ["Finding", "Report", "run_checks"]
 
-LEAST_CALLS = 4000
+LEAST_CALLS, MOST_CALLS = 4000, 10**8
 _LAWS = 4  # pairs whose laws are compared and whose samples are tested for independence
 _PILOT_PAIRS, _PILOT = 64, 8  # and draws of each, to find where chance is at work
 _BATCH = 256  # pairs in a call of the sweep
@@ -35,7 +36,7 @@ def run_checks(
     problem: CMDP, simulator: GenerativeModel | SampleFunction, *, calls: int = 20_000, seed: int = 0
 ) -> Report:
     """Examine a simulator with at most ``calls`` calls; nothing is known of it but its answers."""
-    require(calls >= LEAST_CALLS, "calls", f"must be at least {LEAST_CALLS}", calls, "fewer would show little")
+    at_least("calls", calls, LEAST_CALLS, MOST_CALLS, "fewer would show little, more would hardly show more")
     require(seed >= 0, "seed", "must not be negative", seed, "use 0, 1, 2 …")
     report = Report()
     if not isinstance(simulator, GenerativeModel):

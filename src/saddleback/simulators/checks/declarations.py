@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from saddleback.errors import SaddlebackError
+from saddleback.errors import SaddlebackError, what_happened
 from saddleback.features import OneHot
 from saddleback.problem.spaces import Actions, Array, FiniteStates, States
 from saddleback.simulators.checks.probe import Probe
@@ -65,7 +65,7 @@ def called(
         if isinstance(error, SaddlebackError):  # our own, which says it all
             probe.add(name, str(error).rstrip("."))
         else:
-            text = f"{name} raised {type(error).__name__}: {error}; it must answer for every state and action"
+            text = f"{name} {what_happened(error)}; it must answer for every state and action"
             probe.add(name, text, *_culprit(function, states, actions))
         return None
     if x.shape != (n, *shape):

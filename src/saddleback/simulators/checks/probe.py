@@ -17,13 +17,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from saddleback.errors import InputError, SaddlebackError, SimulatorError
+from saddleback.errors import InputError, SimulatorError
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Actions, FiniteStates, States
+from saddleback.problem.user_code import calling, fail
 from saddleback.simulators.generative_model import Draw, GenerativeModel, Stream, generator
-
-FALSE_ALARM = 1e-6
-"""Chance that all tests together accuse a sound simulator of anything."""
+from saddleback.simulators.independence import FALSE_ALARM as FALSE_ALARM
 
 Key = tuple[int, ...]
 
@@ -86,7 +85,6 @@ def _number(x: float | None) -> float | None:
     return None if x is None or not math.isfinite(x) else float(x)
 
 
-_NAMED = 64  # rows that are tried one by one to name the pair at which a simulator raises
 _REMEDIES = {  # words of what GenerativeModel refuses: what to do
     "wrong kind": "return integers 0, 1, 2, … for finite states, a row of floats a state for a box",
     "whole number": "return an integer 0, 1, 2, … for finite states",
@@ -100,6 +98,7 @@ _REMEDIES = {  # words of what GenerativeModel refuses: what to do
     "declared range": "declare the true range, since every bound depends on it, or mend the simulator",
     "the signal": "a reward or cost must be a finite number: look for a division by zero or a logarithm of zero",
     "raised": "it must answer for every state and action",
+    "did not return": "it must answer for every state and action, or be given more time with --timeout",
 }
 
 
@@ -150,17 +149,14 @@ class Probe:
         self.report.calls += len(states)
         began = time.perf_counter()
         try:
-            returned = self.model._sample(given, asked, generator(*key))
+            with calling(lambda: self.model._asked(states, actions, key), len(states)):
+                returned = self.model._sample(given, asked, generator(*key))
         except SimulatorError as error:  # an adapter, which knows the pair but not the seed
             raise SimulatorError(
                 error.problem, state=error.state, action=error.action, key=key, index=error.index
             ) from error
-        except SaddlebackError:
-            raise
-        except Exception as error:  # the user's code: anything can happen
-            at = self._culprit(states, actions, key)
-            what = f"raised {type(error).__name__}: {error}"
-            raise SimulatorError(what, state=states[at], action=actions[at], key=key, index=at) from error
+        except BaseException as error:  # the user's code: anything can happen
+            fail(error, lambda said: self.model._failed(said, states, actions, key))
         self._time((time.perf_counter() - began) / len(states), len(states))
         for name, after, before in (("states", given, states), ("actions", asked, actions)):
             if not np.array_equal(after, before):
@@ -196,16 +192,6 @@ class Probe:
             )
             self.add("aliasing", text, states[0], actions[0], key, warn=True)
         self._last = array
-
-    def _culprit(self, states: States, actions: Actions, key: Key) -> int:
-        """The first row at which the simulator raises by itself, as far as that can be told."""
-        for i in range(min(len(states), _NAMED)):
-            self.report.calls += 1
-            try:
-                self.model._sample(np.array(states[i : i + 1]), np.array(actions[i : i + 1]), generator(*key))
-            except Exception:
-                return i
-        return 0
 
     def _time(self, seconds: float, rows: int) -> None:
         name = "seconds_alone" if rows == 1 else "seconds_in_batch"

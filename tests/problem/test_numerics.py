@@ -10,7 +10,7 @@ from saddleback.designs.candidates import largest
 from saddleback.designs.exchange import exchange_weights
 from saddleback.designs.frank_wolfe import optimal_weights
 from saddleback.method.master_lp import solve_master
-from saddleback.problem.rounding import falling_order, first_largest, on_grid, rounded
+from saddleback.problem.numerics import falling_order, first_largest, on_grid, rounded
 
 NOISE = 1e-13
 

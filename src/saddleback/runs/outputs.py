@@ -1,0 +1,103 @@
+"""Files that the user names for us to write: a policy, a page, a trace.
+
+Nothing that somebody else wrote is overwritten: a file that is there must be one of ours, known by what it begins with, or
+the user says so (``force``). No file goes into the folder of a run or of samples: what is there belongs to its manifest.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from saddleback.errors import InputError, StorageError, require
+from saddleback.files.disk import partial_of
+from saddleback.runs.file_names import MANIFEST, REQUEST
+
+_OF_A_FOLDER = (MANIFEST, REQUEST, "store.json")  # each is the mark of a folder of ours
+_MOST_READ = 1 << 13
+Ours = Callable[[Path], bool]
+
+
+def check_output(
+    name: str,
+    path: str | os.PathLike[str],
+    ours: Ours,
+    *,
+    force: bool = False,
+    besides: Sequence[Path] = (),
+) -> Path:
+    """The absolute path, if a file may be written there; better known before a long solve.
+
+    name      of the option, for the message
+    ours      whether a file that is there is one of ours
+    force     let it be replaced whatever it is
+    besides   other places that the same command writes to
+    """
+    place = Path(os.path.abspath(path))
+    rule = "must lie in an existing folder"
+    require(place.parent.is_dir(), name, rule, str(path), "make the folder first")
+    home = Path(os.path.realpath(place.parent))
+    for folder in (home, *home.parents):
+        for mark in _OF_A_FOLDER:
+            if (folder / mark).is_file():
+                found = f"{path}, in {folder}, which holds {mark}"
+                raise InputError(
+                    name, "must lie outside the folders of runs and samples", found, "choose another folder"
+                )
+    for other in besides:
+        rule = f"must not be another place that the same command writes to, {other}"
+        require(place != other and other not in place.parents, name, rule, str(path), "choose another name")
+    length, most = len(os.fsencode(partial_of(place).name)), os.pathconf(place.parent, "PC_NAME_MAX")
+    rule = f"must have a name of at most {most - length + len(os.fsencode(place.name))} bytes"
+    require(length <= most, name, rule, f"{len(os.fsencode(place.name))}", "choose a shorter name")
+    if not os.access(place.parent, os.W_OK | os.X_OK):
+        raise StorageError(f"`{place}` could not be written: {place.parent} is read-only; choose another place.")
+    _check_replaceable(name, place, ours, force)
+    return place
+
+
+def _check_replaceable(name: str, place: Path, ours: Ours, force: bool) -> None:
+    try:
+        mode = os.lstat(place).st_mode
+    except FileNotFoundError:
+        return
+    regular = stat.S_ISREG(mode)
+    require(regular, name, "must be a plain file, or a new one", f"{place}, something else", "choose another name")
+    try:
+        mine = force or ours(place)
+    except OSError as error:
+        raise StorageError(f"`{place}` could not be read: {error}; choose another name.") from error
+    rule, found = "must be a new file, or one of the kind that is written here", f"{place}, which holds something else"
+    require(mine, name, rule, found, "choose another name, or add --force")
+
+
+def is_policy(path: Path) -> bool:
+    """Whether a file is a stored policy, or empty."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = set(archive.namelist())
+    except (zipfile.BadZipFile, ValueError, NotImplementedError):
+        return path.stat().st_size == 0
+    return "weights.npy" in names and bool(names & {"probabilities.npy", "theta.npy"})
+
+
+def is_page(path: Path) -> bool:
+    """Whether a file is a page that we made, or empty."""
+    start = _start_of(path)
+    return not start or (
+        start.startswith(b"<!doctype html>") and b'<meta name="generator" content="saddleback ' in start
+    )
+
+
+def is_trace(path: Path) -> bool:
+    """Whether a file is a trace, one event a line, or empty."""
+    start = _start_of(path)
+    return not start or start.startswith(b'{"event": "')
+
+
+def _start_of(path: Path) -> bytes:
+    with open(path, "rb") as file:
+        return file.read(_MOST_READ)

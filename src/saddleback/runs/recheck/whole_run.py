@@ -1,0 +1,197 @@
+"""Check a whole run again: its proof (:func:`saddleback.runs.recheck.recheck`), and what its other files say of policy, request and answer.
+
+files       the certificate names policy, problem and samples by hash
+policy      its weights are those of the answer, and those with which the rollouts drew their members
+answer      mixture values, slacks and status follow from members, thresholds, request and certificate
+truth       where the table is known: what the policy is really worth, and the true optimum, lie within what is stated
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from saddleback.instances.instance import Instance
+from saddleback.problem.digest import problem_digest
+from saddleback.runs.answer import AnswerRecord
+from saddleback.runs.certificate_file import CertificateRecord
+from saddleback.runs.recheck import recheck
+from saddleback.runs.recheck.check import Check, Request, close, unchecked
+from saddleback.runs.run_folder import Run
+from saddleback.runs.truth import truth_of
+
+_ROUNDING = 1e-9
+_MOST_PAIRS = 20_000  # of a table whose truth is computed
+_MOST_DEVIATIONS = (
+    8.0  # of a member's share among the rollouts from its weight: chance does that with probability 1e-15
+)
+
+
+def recheck_run(run: Run, instance: Instance | None) -> list[Check]:
+    """Everything that can be checked of a run with a certificate; ``instance`` is its problem, where that can be loaded."""
+    proof, problem = run.certificate, None if instance is None else instance.problem
+    assert proof is not None
+    request = Request.of(run)
+    checks = recheck(proof, run.rollouts, bound=run.bound, problem=problem, request=request)
+    return [
+        _files(run, proof, instance),
+        *checks,
+        _policy(run, proof),
+        _answer(run, proof),
+        _status(run, proof, request),
+        _truth(run, proof, instance),
+    ]
+
+
+def _files(run: Run, proof: CertificateRecord, instance: Instance | None) -> Check:
+    about = proof.about
+    if about is None:
+        return unchecked("files", "the version that wrote the run did not name them by hash")
+    named = {"policy.npz": about.policy, "rollouts.npz": about.rollouts, "bound.npz": about.bound}
+    wrong = [name for name, sha in named.items() if run.files.get(name) != sha]
+    known, named_code = run.known_by, run.target.endswith((".npz", ".toml")) or run.target.startswith("python:")
+    told = known is not None and about.problem == known.asks and (named_code or known.law is not None)
+    if not told or (instance is not None and about.problem != problem_digest(instance.problem)):
+        wrong.append("the problem")
+    found = f"another than that of the certificate: {', '.join(wrong)}" if wrong else "policy, problem and samples"
+    more = "; the problem itself was not loaded: --problem names its file" if instance is None and not wrong else ""
+    return Check("files", not wrong, found + more)
+
+
+def _policy(run: Run, proof: CertificateRecord) -> Check:
+    if run.mixture is None:
+        return Check("policy", proof.value is None and not run.solution.policy, "there is none")
+    weights, told = run.mixture.weights, proof.evidence.rollouts
+    members = [member.weight for member in run.solution.policy]
+    right = len(members) == len(weights) and all(map(close, members, weights.tolist()))
+    detail = (
+        f"{len(weights)} members, with the weights of the answer"
+        if right
+        else "its weights are not those of the answer"
+    )
+    if told is not None and right:
+        n = sum(told.by_member)
+        spread = np.sqrt(n * weights * (1 - weights)) + 1.0
+        share = len(told.by_member) == len(weights)
+        if not share or np.any(np.abs(np.array(told.by_member) - n * weights) > _MOST_DEVIATIONS * spread):
+            return Check("policy", False, "the rollouts did not draw its members with these weights")
+    return Check("policy", right and (told is not None) == (proof.value is not None), detail)
+
+
+def _answer(run: Run, proof: CertificateRecord) -> Check:
+    """Sums over members, slacks and names, and the choices that ``run.json`` and ``solution.json`` both have."""
+    wrong = [*_wrong_values(run.solution, proof), *_wrong_choices(run)]
+    if not proof.samples <= run.solution.samples <= _most_samples(run, proof):
+        wrong.append("samples")
+    return Check(
+        "answer", not wrong, f"does not follow: {', '.join(wrong)}" if wrong else "estimates and choices agree"
+    )
+
+
+def _most_samples(run: Run, proof: CertificateRecord) -> float:
+    """What was asked for, which is a limit; earlier versions went beyond it."""
+    asked = run.request
+    if proof.about is None or "from" in asked:
+        return math.inf
+    names = ("max_samples",) if "epsilon" in asked else ("samples", "certificate")
+    given = [x for name in names if isinstance(x := asked.get(name), int)]
+    return sum(given) if len(given) == len(names) else math.inf
+
+
+def _wrong_values(answer: AnswerRecord, proof: CertificateRecord) -> Iterator[str]:
+    members, m = answer.policy, len(proof.problem.constraints)
+    if (answer.value is None) == bool(members) or len(answer.constraints) != (m if members else 0):
+        yield "policy"
+        return
+    if any(len(member.constraints) != m for member in members):
+        yield "policy.constraints"
+        return
+    if answer.value is not None and not _near(answer.value, sum(k.weight * k.value for k in members)):
+        yield "value"
+    if any(price < 0 for price in answer.multipliers):
+        yield "multipliers"
+    for i, (row, c) in enumerate(
+        zip(answer.constraints, proof.problem.constraints, strict=False)
+    ):  # none without a policy
+        slack = row.value - row.threshold if row.sense == ">=" else row.threshold - row.value
+        same = (row.name, row.sense) == (c.name, c.sense) and _near(row.threshold, c.threshold)
+        zero = row.slack == 0 and abs(slack) <= 1e-7 * proof.problem.horizon * abs(c.scale)
+        if not same or not (zero or _near(row.slack, slack)):
+            yield f"constraints[{i}]"
+        if not _near(row.value, sum(k.weight * k.constraints[i] for k in members)):
+            yield f"constraints[{i}].value"
+
+
+def _wrong_choices(run: Run) -> Iterator[str]:
+    settings, request = run.solution.settings, run.request
+    for name in ("feasibility", "mode", "delta", "epsilon"):
+        if name in settings and name in request and settings[name] != request[name]:
+            yield f"settings.{name}"
+    if run.certificate is not None and run.certificate.about is not None:
+        yield from (f"request.{name}" for name in ("feasibility", "mode", "delta", "seed") if name not in request)
+    usual = "projected-descent" if request.get("mode") == "literal" else "column-generation"
+    if "dual" in settings and "dual" in request and settings["dual"] != (request["dual"] or usual):
+        yield "settings.dual"
+    seed = run.seed if "from" in request else request.get("seed", run.seed)  # one for stored samples is derived
+    if not seed == run.seed == settings.get("seed", run.seed):
+        yield "seed"
+
+
+def _status(run: Run, proof: CertificateRecord, request: Request) -> Check:
+    """What the status says must follow from the proof; one that says less is no fault."""
+    status, told = run.solution.status, run.status
+    right = told is None or told == status
+    if status == "solved":
+        right &= proof.value is not None and not proof.contradictions and proof.feasible != "refuted"
+        if run.request.get("feasibility") == "strict" or request.epsilon is not None:
+            right &= proof.feasible == "certified"
+        if request.epsilon is not None:
+            right &= proof.gap is not None and proof.gap <= request.epsilon * (1 + _ROUNDING)
+    elif status == "refuted":
+        right &= proof.feasible == "refuted"
+    elif status == "infeasible":
+        right &= proof.infeasible == "proved"
+    else:
+        right &= status in ("undecided", "budget-exhausted")
+    return Check("status", right, f"'{status[:20]}' {'follows' if right else 'does not follow'}")
+
+
+def _truth(run: Run, proof: CertificateRecord, instance: Instance | None) -> Check:
+    """Exact values of the stored policy, and the exact optimum, within what is stated."""
+    table = None if instance is None else instance.table
+    if instance is None or table is None or table.reward.size > _MOST_PAIRS:
+        return unchecked("the truth", "no table of bearable size is known")
+    known = truth_of(instance, run.mixture)
+    assert known is not None
+    best, wrong = known["optimum"], list[str]()
+    feasible = best["status"] == "solved"
+    if run.mixture is not None and proof.value is not None:
+        true = [known["value"], *known["constraints"]]
+        stated = {"limits": [proof.value, *proof.constraints]}
+        stated |= {} if proof.linear is None else {"limits if linear": [proof.linear.value, *proof.linear.constraints]}
+        for name, limits in stated.items():
+            wrong += [name for x, ends in zip(true, limits, strict=True) if not _within(x, ends)][:1]
+    if proof.upper_bound is not None and feasible:
+        side = proof.upper_bound - best["value"]
+        cost = proof.problem.reward.scale < 0
+        wrong += ["upper bound"] if (-side if cost else side) < -_slack(proof.upper_bound) else []
+        if run.mixture is not None and proof.gap is not None:
+            loss = known["value"] - best["value"] if cost else best["value"] - known["value"]
+            wrong += ["gap"] if loss > proof.gap + _slack(proof.upper_bound) else []
+    if proof.infeasible == "proved" and feasible:
+        wrong.append("infeasibility")
+    return Check("the truth", not wrong, f"is against: {', '.join(wrong)}" if wrong else "lies within what is stated")
+
+
+def _slack(x: float) -> float:
+    return 1e-6 * (1 + abs(x))
+
+
+def _within(x: float, limits: tuple[float, float]) -> bool:
+    return limits[0] - _slack(x) <= x <= limits[1] + _slack(x)
+
+
+def _near(a: float, b: float) -> bool:
+    return math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-6)

@@ -1,0 +1,142 @@
+"""Rows that a run draws anyway, put to exact tests of independence: blocks of samples, and the start states of a certificate.
+
+**Blocks** are calls of up to 4,096 rows of one pair: their halves must have one law, and that of the pair's earlier block and of
+its rows in mixed calls (:mod:`.examination`); rows must not depend on those at any distance before, nor on the same rows of
+another block. **Start states** come from a sampler, which is asked 32 times for 32 more: states of one call must not agree too
+often, nor those of the same place in all calls, and neither the halves of a sample nor samples of other sizes differ.
+
+All tests are exact (:mod:`saddleback.simulators.independence`): together they accuse a sound simulator in one run of a million
+at most, of which half is for the examination at the start of a run, a quarter for blocks (the n-th test has 1/n(n+1) of it) and a
+quarter for start states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, NoReturn
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from saddleback.errors import InputError, SimulatorError
+from saddleback.problem.spaces import Array, States, StateSpace
+from saddleback.sampling.blocks import Key
+from saddleback.simulators.generative_model import Draw, GenerativeModel
+from saddleback.simulators.independence import FALSE_ALARM, few_columns, in_no_order, one_law, ungrouped, unrelated
+
+_BLOCK_PAIRS, _LEAST = 4, 64  # pairs of a collection whose blocks are looked at, and rows that there must be
+_MOST_KNOWN, _MOST_ROWS = 64, 2048  # pairs of which a block is remembered, and rows of it
+_STARTS, _START_CALLS = 32, 32  # start states a call, and calls
+
+SHARED = (
+    "gives rows of one call that agree too often to be independent; draw a random number for each row, as in "
+    "rng.random(len(states))"
+)
+SEEDED = "gives the same rows in calls with different seeds too often; use the rng that is given, and make no generator of your own"
+_ORDER = "gives rows whose law changes with their place in the call; row i of the answer must depend on states[i] and actions[i] only"
+_OTHER = (
+    "gave other answers before, to the same question in other calls: its law depends on how much it is asked for or on what went "
+    "before; row i of the answer must depend on states[i] and actions[i] only, with a random number of its own"
+)
+
+
+@dataclass
+class Notes:
+    """What is known of a simulator in one run: values ``(k, n)`` of pairs from mixed calls and from their latest block;
+    ``numbers`` are those of the tests of blocks."""
+
+    examined: bool = False
+    mixed: dict[bytes, Array] = field(default_factory=dict)
+    blocks: dict[bytes, tuple[Key, Array | None]] = field(default_factory=dict)
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))
+
+
+_NOTES: WeakKeyDictionary[GenerativeModel, Notes] = WeakKeyDictionary()
+
+
+def notes_of(model: GenerativeModel) -> Notes:
+    """What is known of it; nothing where it is new."""
+    return _NOTES.setdefault(model, Notes())
+
+
+def columns_of(draws: Sequence[Draw]) -> Array:
+    """``(k, n)``: what calls gave, one after the other."""
+    signals = [d.signals for d in draws if d.signals is not None]
+    return few_columns(np.concatenate([d.next_states for d in draws]), np.concatenate(signals) if signals else None)
+
+
+def name_of(state: Any, action: Any) -> bytes:
+    """By which a pair is known in the notes."""
+    return np.asarray(state).tobytes() + bytes(str(int(action)), "ascii")
+
+
+def examine_blocks(model: GenerativeModel, pairs: list[tuple[Any, Any, Key, list[Draw]]]) -> None:
+    """Refuse samples of pairs (state, action, key of the first block, blocks) that are not independent.
+
+    A few pairs are tested: those that were looked at before, or else the longest.
+    """
+    notes = notes_of(model)
+    ranked = sorted(pairs, key=lambda pair: (name_of(*pair[:2]) not in notes.mixed, -len(pair[3])))
+    previous: Array | None = None
+    for state, action, key, draws in ranked[:_BLOCK_PAIRS]:
+        drawn, name = columns_of(draws), name_of(state, action)
+        if drawn.shape[1] < _LEAST:
+            continue
+        mixed, (of, before) = notes.mixed.get(name), notes.blocks.get(name, (key, None))
+        before = None if of == key else before  # the same samples once more
+        for j, x in enumerate(drawn):
+            half = len(x) // 2
+            tests = [(one_law(x[:half], x[half:]), _ORDER), (in_no_order(x[:_MOST_ROWS]), SHARED)]
+            tests += [(one_law(y[j], x), _OTHER) for y in (mixed, before) if y is not None]
+            tests += [(_aligned(y[j], x), SEEDED) for y in (before, previous) if y is not None]
+            for p, text in tests:
+                number = next(notes.numbers)
+                if p <= FALSE_ALARM / 4 / (number * (number + 1)):
+                    raise SimulatorError(f"{text} (p = {p:.1g})", state=state, action=action, key=key)
+        previous = drawn[:, :_MOST_ROWS]
+        if name in notes.blocks or len(notes.blocks) < _MOST_KNOWN:
+            notes.blocks[name] = (key, previous)
+
+
+def _aligned(one: Array, two: Array) -> float:
+    n = min(len(one), len(two), _MOST_ROWS)
+    return unrelated(one[:n], two[:n])
+
+
+_INDEPENDENT = "draw every start state from the rng that is given, as in rng.choice(states, number)"
+
+
+def examine_starts(draw: Callable[[int, int], States], states: States, space: StateSpace) -> None:
+    """Refuse a start sampler whose ``states``, drawn for a certificate, are no independent ones of one law.
+
+    ``draw(number, purpose)`` calls the sampler with a random stream for the purpose: 0 is that of ``states``, others are
+    for checks. No simulator call is made.
+    """
+
+    def refuse(rule: str, value: str) -> NoReturn:
+        raise InputError("start sampler", rule, value, _INDEPENDENT)
+
+    calls = [space.cast(draw(_STARTS, 1 + i)) for i in range(_START_CALLS)]
+    for x in calls:
+        if x.shape != (_STARTS, *states.shape[1:]):
+            refuse(f"must give {_STARTS} states where so many are asked for", f"shape {x.shape}")
+    tables = np.array([few_columns(x) for x in calls])  # (calls, columns, states)
+    drawn = few_columns(states)
+    level, half, side = FALSE_ALARM / 4 / (6 * len(drawn)), drawn.shape[1] // 2, int(np.sqrt(drawn.shape[1]))
+    where = f"(of {_START_CALLS} calls for {_STARTS} states each, with random streams of their own)"
+    for x, y in zip(tables.transpose(1, 0, 2), drawn, strict=True):
+        square = y[: side * side].reshape(side, side)
+        if ungrouped(x) <= level:
+            refuse("must draw independent states", f"states of one call that agree too often {where}")
+        if ungrouped(x.T) <= level:
+            refuse("must use the random generator that it is given", f"calls that give the same states {where}")
+        if one_law(y[:half], y[half:]) <= level:
+            found = f"halves of {len(y)} with means {y[:half].mean():.4g} and {y[half:].mean():.4g}"
+            refuse("must give states in no order", found)
+        if min(ungrouped(square), ungrouped(square.T)) <= level:
+            refuse("must draw independent states", f"{len(y)} states that agree with their neighbours too often")
+        if one_law(x.ravel(), y) <= level:
+            found = f"means {x.mean():.4g} of {_STARTS} and {y.mean():.4g} of {len(y)}"
+            refuse("must have one law, however many states are asked for", found)

@@ -1,0 +1,193 @@
+"""User code on the command line: what it prints, changes, closes and breaks, and that the answer does not care."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.command_line import Call
+from cli.wild_code import write_problem
+from saddleback.runs.verdict import ExitCode
+
+QUICK = ["--samples", "4000", "--json"]
+PLACES = ["simulator", "reward", "features", "start", "import"]
+Done = subprocess.CompletedProcess[str]
+
+
+def command(folder: Path, *arguments: Any, place: str = "", deed: str = "", **options: Any) -> Done:
+    """The command in a process of its own, in the folder of the problem."""
+    environment = os.environ | {"WILD_PLACE": place, "WILD_DEED": deed}
+    words = [sys.executable, "-m", "saddleback", *map(str, arguments)]
+    channels = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+    return subprocess.run(words, cwd=folder, env=environment, text=True, check=False, timeout=120, **channels)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_problem(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def answer(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What the problem's code leads to when it behaves."""
+    folder = tmp_path_factory.mktemp("tame")
+    write_problem(folder)
+    return command(folder, "solve", "problem.toml", *QUICK).stdout
+
+
+def one_short_line(text: str) -> str:
+    assert text.count("\n") == 1 and len(text) < 1000 and text[:-1].isprintable(), text[:2000]
+    return text
+
+
+@pytest.mark.parametrize("deed", ["print", pytest.param("change", marks=pytest.mark.check)])
+@pytest.mark.parametrize("place", ["simulator", *(pytest.param(p, marks=pytest.mark.check) for p in PLACES[1:])])
+def test_what_it_prints_or_changes_is_no_part_of_the_answer(folder: Path, answer: str, place: str, deed: str) -> None:
+    out = ["--out", "run", "--policy", "policy.npz", "--callback", "jsonl:events.jsonl"]
+    done = command(folder, "solve", "problem.toml", *QUICK, *out, place=place, deed=deed)
+    assert (done.returncode, done.stdout) == (0, answer)
+    assert set(done.stderr.split()) == ({"NOISE"} if deed == "print" else set())
+    assert {"run", "policy.npz", "events.jsonl"} <= {p.name for p in folder.iterdir()}
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("more", [["--workers", "2"], ["--timeout", "60"]], ids=" ".join)
+def test_workers_print_to_stderr(folder: Path, answer: str, more: list[str]) -> None:
+    done = command(folder, "solve", "problem.toml", *QUICK, *more, place="simulator", deed="print")
+    assert (done.returncode, done.stdout) == (0, answer) and "NOISE" in done.stderr
+
+
+@pytest.mark.check
+def test_descriptors_that_it_closes_do_not_become_files_of_samples(folder: Path, answer: str) -> None:
+    done = command(folder, "solve", "problem.toml", *QUICK, "--out", "run", place="import", deed="close")
+    assert (done.returncode, done.stdout, done.stderr) == (0, answer, "")
+
+
+VERBS = {
+    "check": ["problem.toml", "--calls", "4000"],
+    "plan": ["problem.toml", "--epsilon", "3", "--samples", "4000"],
+    "frontier": ["problem.toml", "--points", "2", "--samples", "4000"],
+    "sample": ["problem.toml", "--out", "samples"],
+    "solve": ["problem.toml", "--samples", "4000", "--out", "run"],
+    "certify": ["run", "--problem", "problem.toml"],
+    "act": ["run", "--problem", "problem.toml", "--state", "1", "--episode-seed", "1"],
+    "report": ["run", "--problem", "problem.toml"],
+    "resume": ["run", "--problem", "problem.toml"],
+}
+
+
+def test_every_verb_prints_json_and_nothing_else(folder: Path, run: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the process of a program that calls the command line, where stdout is whatever it is."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("WILD_PLACE", "simulator")
+    monkeypatch.setenv("WILD_DEED", "say")
+    for verb, words in VERBS.items():
+        code, out, err = run(verb, *words, "--json")
+        assert code in (0, 4) and isinstance(json.loads(out), dict), (verb, out, err)
+        assert "NOISE" in err or verb in ("act", "report", "resume"), verb
+
+
+@pytest.mark.parametrize(
+    ("place", "deed"),
+    [
+        ("simulator", "crash"),
+        ("simulator", "exit"),
+        *(pytest.param(p, d, marks=pytest.mark.check) for p in PLACES for d in ("exit", "interrupt", "long", "crash")),
+    ],
+)
+def test_what_it_raises_or_breaks_is_one_short_message(folder: Path, place: str, deed: str) -> None:
+    done = command(folder, "solve", "problem.toml", *QUICK, "--out", "run", place=place, deed=deed)
+    text = one_short_line(done.stderr)
+    assert done.stdout == "" and text.startswith("error: ")
+    if deed == "crash":
+        assert done.returncode == ExitCode.FAULT and "SIGSEGV" in text
+        assert ("state 3, action 1" in text and "seed key (0, 5, 1, 0)" in text) == (place == "simulator")
+    else:
+        assert done.returncode == (ExitCode.FAULT if place == "simulator" else ExitCode.BAD_INPUT)
+        assert {"exit": "SystemExit", "interrupt": "KeyboardInterrupt", "long": "\\x1b[2Jxxx"}[deed] in text
+        assert ("state 3, action 1" in text) == (place not in ("start", "import"))
+
+
+@pytest.mark.check
+@pytest.mark.parametrize(("deed", "says"), [("hang", "did not return within"), ("stuck", "could not be interrupted")])
+@pytest.mark.parametrize("place", PLACES[1:])
+def test_what_hangs_here_is_ended_and_named(folder: Path, place: str, deed: str, says: str) -> None:
+    """Rewards, features, samplers and modules: called in this process, and some of them deaf to its interruption."""
+    done = command(folder, "solve", "problem.toml", *QUICK, "--timeout", "0.5", place=place, deed=deed)
+    text = one_short_line(done.stderr)
+    assert done.returncode in (ExitCode.FAULT, ExitCode.BAD_INPUT) and says in text and done.stdout == ""
+    assert {"reward": "reward", "features": "features", "start": "sampler", "import": "simulator.function wild:step"}[
+        place
+    ].split()[-1 if deed == "stuck" else 0] in text
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("more", [["--timeout", "1.5"], ["--workers", "2", "--timeout", "1.5"]], ids=" ".join)
+@pytest.mark.parametrize("deed", ["hang", "crash"])
+def test_a_pair_that_ends_its_process_is_named_before_anything_is_drawn(
+    folder: Path, more: list[str], deed: str
+) -> None:
+    """The probes of the fingerprint are the first calls of all."""
+    done = command(folder, "solve", "problem.toml", *QUICK, *more, place="simulator", deed=deed)
+    text = one_short_line(done.stderr)
+    assert done.returncode == ExitCode.FAULT and "its worker process" in text
+    assert "at state 3, action 1, sample 0, seed key (seed, stream, pair, block) = (0, 5, 6, " in text
+
+
+@pytest.mark.check
+def test_check_names_what_hangs_and_survives_it(folder: Path) -> None:
+    done = command(folder, "check", "problem.toml", "--timeout", "1", "--json", place="simulator", deed="hang")
+    (finding,) = json.loads(done.stdout)["findings"]
+    assert done.returncode == ExitCode.FAULT and (finding["state"], finding["action"]) == (3, 1)
+    assert "did not return within the timeout of 1 s" in finding["message"]
+    done = command(folder, "check", "problem.toml", place="simulator", deed="crash")
+    assert done.returncode == ExitCode.FAULT and "the simulator (at state 0, action 0" in one_short_line(done.stderr)
+
+
+def test_closed_streams(folder: Path) -> None:
+    """Nobody to hear the answer is a fault; nobody to hear the rest is none."""
+
+    def without(number: int) -> Any:
+        return lambda: os.close(number)
+
+    done = command(folder, "exact", "queue", "--json", preexec_fn=without(2))
+    assert done.returncode == 0 and json.loads(done.stdout)["status"] == "solved"
+    done = command(folder, "exact", "queue", "--json", preexec_fn=without(1))
+    assert done.returncode == ExitCode.FAULT and "Bad file descriptor" in one_short_line(done.stderr)
+
+
+@pytest.mark.check
+def test_a_full_device_and_a_killed_worker(folder: Path) -> None:
+    with open("/dev/full", "w") as full:
+        done = command(folder, "exact", "queue", "--json", stdout=full)
+    assert done.returncode == ExitCode.FAULT and "No space left" in one_short_line(done.stderr)
+    program = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)\n"
+    (folder / "wild.py").write_text(program)
+    done = command(folder, "solve", "problem.toml")
+    assert done.returncode == -signal.SIGKILL and "SIGKILL (as when memory runs out)" in one_short_line(done.stderr)
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("words", [["zoo", "--json"], ["solve", "--help"], ["exact", "queue", "--json"]], ids=" ".join)
+def test_without_docstrings_and_asserts(words: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-OO", "-m", "saddleback", *words], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0 and done.stderr == ""
+    assert json.loads(done.stdout) if "--json" in words else "Find a policy from simulator calls alone" in done.stdout
+
+
+@pytest.mark.check
+def test_names_that_are_no_text(tmp_path: Path) -> None:
+    place = os.fsencode(tmp_path) + b"/r\xff\x1b[2Jn"
+    for words in (["solve", "queue", "--samples", "4000", "--out"], ["report"], ["resume"], ["certify", "--recheck"]):
+        done = subprocess.run([sys.executable, "-m", "saddleback", *words, place], capture_output=True, check=False)
+        assert done.returncode == 0 and b"\x1b" not in done.stdout + done.stderr, words
