@@ -6,7 +6,7 @@ cannot speak any more:
 
     a crash (segmentation fault, abort) in the user's code, or in ours    a message that says what was being called, exit code 5 or 70
     a call beyond its time limit that nothing interrupts                  it is ended, and named: exit code 5
-    SIGTERM or SIGHUP before anybody listens                              exit code 128 + n
+    SIGINT, SIGTERM or SIGHUP before anybody listens                      exit code 128 + n
 
 What is being called stands on a *board*, a page of memory that both share (:mod:`saddleback.problem.user_code`).
 """
@@ -35,10 +35,11 @@ def main() -> None:
     board = watched() if works and sys.platform == "linux" else None
     try:
         from saddleback.cli import main as command_line
-    except KeyboardInterrupt:
+
+        command_line(own_process=True, board=board)
+    except KeyboardInterrupt:  # before anybody listens
         sys.stderr.write("interrupted\n")
         sys.exit(130)
-    command_line(own_process=True, board=board)
 
 
 def open_streams() -> None:
@@ -71,6 +72,10 @@ def watched() -> mmap.mmap | None:
         os._exit(wait_for(child, board))
     if board is not None:
         die_with(parent)
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(
+                signal.SIGINT, signal.SIG_DFL
+            )  # until somebody listens: no import ends half done, with a word or without
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return board
 

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, NoReturn, ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_LONGEST_MESSAGE, _LONGEST_VALUE = 4000, 600
+_LONGEST_MESSAGE, _LONGEST_PART = 4000, 600  # a long name or value must not crowd out the rule and the remedy
 
 
 class SaddlebackError(Exception):
@@ -46,7 +46,8 @@ class InputError(SaddlebackError):
 
     def __init__(self, name: str, rule: str, value: Any, remedy: str):
         self.name, self.rule, self.value, self.remedy = name, rule, value, remedy
-        super().__init__(f"`{name}` {rule}, got {plain_text(str(value), _LONGEST_VALUE)}; {remedy}.")
+        called, found = plain_text(name, _LONGEST_PART), plain_text(str(value), _LONGEST_PART)
+        super().__init__(f"`{called}` {rule}, got {found}; {remedy}.")
 
 
 class SimulatorError(SaddlebackError):

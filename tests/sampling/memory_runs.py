@@ -73,6 +73,9 @@ def settle() -> int:
 
 def limited(case: Case, share: float) -> dict[str, Any]:
     """Solve with the limit at ``share`` of the prediction: what was predicted and taken, or the refusal."""
+    os.environ.pop(
+        LIMIT_VARIABLE, None
+    )  # it is meant for the solve: making the problem's table takes memory of its own
     problem, model = case.make()
     predicted = predict_run(problem, case.samples, certificate=case.certificate, num_signals=model.num_signals).peak
     os.environ[LIMIT_VARIABLE] = str(int(share * predicted))

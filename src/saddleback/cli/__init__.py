@@ -131,7 +131,7 @@ class Verbs(TyperGroup):
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         """Read the options before the verb."""
-        with _plain_complaints():
+        with _plain_complaints(), _interrupts_are_said():
             return super().make_context(*arguments, **options)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -140,12 +140,8 @@ class Verbs(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the verb."""
-        with _closed_pipe_is_a_fault(), _plain_complaints():
-            try:
-                return super().invoke(ctx)
-            except KeyboardInterrupt:
-                sys.stderr.write("interrupted\n")
-                raise typer.Exit(interrupted_code()) from None
+        with _closed_pipe_is_a_fault(), _plain_complaints(), _interrupts_are_said():
+            return super().invoke(ctx)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the front page."""
@@ -162,6 +158,16 @@ def _plain_complaints() -> Iterator[None]:
         if isinstance(getattr(error, "message", None), str):
             error.message = plain_text(error.message, _LONGEST)  # type: ignore[attr-defined]
         raise
+
+
+@contextmanager
+def _interrupts_are_said() -> Iterator[None]:
+    """Typer would end without a word."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        raise typer.Exit(interrupted_code()) from None
 
 
 @contextmanager
