@@ -83,6 +83,24 @@ def test_an_infeasible_run_is_refuted_again(run: Call, stored_runs: Path) -> Non
     assert "Proved with 95 % confidence: no policy meets the constraints" in words(out)
 
 
+def test_what_is_likely_but_not_proved_is_undecided_and_checks_out(
+    run: Call, stored_runs: Path, tmp_path: Path
+) -> None:
+    words_of = [
+        "solve",
+        stored_runs / "bad.npz",
+        "--samples",
+        "60000",
+        "--certificate-samples",
+        "600",
+        "--out",
+        tmp_path / "run",
+    ]
+    code, out, err = run(*words_of)
+    assert code == 4 and "probably none does, which is not proved" in words(out), (out, err)
+    assert run("certify", tmp_path / "run", "--recheck")[0] == 0
+
+
 @pytest.mark.parametrize("name", ["named", "table", "strict", "infeasible"])
 def test_a_stored_proof_checks_out(run: Call, stored_runs: Path, name: str) -> None:
     code, out, _ = run("certify", stored_runs / name, "--recheck")

@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import saddleback
 from helpers import random_table
 from saddleback import InputError, Status, Table, zoo
 from saddleback.exact import mixture_values, policy_values, solve_exactly
 from saddleback.problem.cmdp import CMDP, Constraint, Start
 from saddleback.problem.spaces import FiniteStates
 from saddleback.runs.settings import Method
+from saddleback.runs.verdict import Reason
 from saddleback.sampling.collect import collect
 from saddleback.simulators.generative_model import GenerativeModel, Stream
 from saddleback.solving.prepare import prepare
@@ -86,10 +88,19 @@ def test_infeasible_threshold_is_a_verdict_not_a_policy():
     zeta = solve_exactly(table).unit_slater
     beyond = with_threshold(table, table.thresholds[0] + zeta + 0.6)
     solution = solve(beyond.problem(), beyond.simulator(), samples=400_000)
-    assert solution.status is Status.INFEASIBLE
+    assert solution.verdict.reason is Reason.PROBABLY_NO_POLICY and "not proved" in solution.message
+    assert solution.status is Status.UNDECIDED, "measured limits prove nothing"
     assert solution.mixture is None
     assert solution.value is None
     assert solution.max_slack == pytest.approx(-0.6, abs=0.1)
+
+
+def test_infeasible_is_said_where_it_is_proved() -> None:
+    table = random_table(3)
+    beyond = with_threshold(table, table.thresholds[0] + solve_exactly(table).unit_slater + 0.6)
+    proved = saddleback.solve(beyond.problem(), beyond.simulator(), samples=200_000)
+    assert proved.status is Status.INFEASIBLE and proved.verdict.reason is Reason.NO_POLICY
+    assert proved.certificate is not None and proved.certificate.infeasible and "which is proved" in proved.message
 
 
 def test_threshold_beyond_the_range_needs_no_sample():

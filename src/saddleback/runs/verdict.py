@@ -46,6 +46,7 @@ class Reason(Enum):
     CALLS_SPENT = "calls-spent"
     OUT_OF_REACH = "out-of-reach"
     NO_POLICY = "no-policy"
+    PROBABLY_NO_POLICY = "probably-no-policy"
     REFUTED = "refuted"
     CONTRADICTED = "contradicted"
 

@@ -62,6 +62,10 @@ _SENTENCES = {
         "{reach} {row.best:.6g}; move the threshold"
     ),
     Reason.NO_POLICY: "no policy meets {rows}, {rests_on}; relax a threshold",
+    Reason.PROBABLY_NO_POLICY: (
+        "no policy that was found meets {rows}, and by measured limits probably none does, which is not proved; draw more samples, "
+        "or relax a threshold"
+    ),
     Reason.REFUTED: (
         "its own certificate refutes this policy: '{v.constraint}' is missed by {v.missed_by[0]:.4g} to "
         "{v.missed_by[1]:.4g}; draw more samples for the solve, or ask for strict feasibility"

@@ -134,11 +134,11 @@ def out_of_reach(problem: CMDP) -> tuple[Verdict, float] | None:
 
 
 def no_policy(problem: CMDP, slater: Slater) -> Verdict:
-    """No policy meets the constraints, by measured limits."""
+    """No policy meets the constraints, by measured limits: that is likely, and only a proof makes it so."""
     values = problem.values_of(np.concatenate([[0.0], slater.reachable]))
     rows = zip(problem.constraints, problem.user_thresholds(), values[1:], strict=True)
     shortfalls = tuple(Shortfall(c.name, c.sense, float(b), float(v)) for c, b, v in rows)
-    return Verdict(Status.INFEASIBLE, Reason.NO_POLICY, shortfalls=shortfalls)
+    return Verdict(Status.UNDECIDED, Reason.PROBABLY_NO_POLICY, shortfalls=shortfalls)
 
 
 def rests_on(design: Design) -> Proof:

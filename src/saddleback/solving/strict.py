@@ -203,7 +203,8 @@ def _settled(solution: Solution, certificate: Certificate) -> Verdict:
     parts = solution.prepared
     if certificate.infeasible:
         proof = Proof.PROVED if parts is None else rests_on(parts.design)
-        return dataclasses.replace(verdict, status=Status.INFEASIBLE, proof=proof)
+        reason = Reason.NO_POLICY if verdict.reason is Reason.PROBABLY_NO_POLICY else verdict.reason
+        return dataclasses.replace(verdict, status=Status.INFEASIBLE, reason=reason, proof=proof)
     if solution.mixture is None:
         return verdict
     refuted = refutation(solution.problem, certificate)
