@@ -152,7 +152,6 @@ save_table(table, "trap.npz")
 """A narrow trap at the start, which the features cannot see."""
 
 
-
 def _trapped(tree: Tree, folder: Path) -> Path:
     """A run of it in the folder, and the table."""
 
@@ -181,7 +180,7 @@ def contradiction_in_words(tree: Tree, folder: Path) -> None:
 
 def contradiction_rechecked(tree: Tree, folder: Path) -> None:
     done = tree.run(_trapped(tree, folder), "certify", "run", "--recheck")
-    assert done.code == 0 and "warning" in done.out, "an honest run is said to be refuted"
+    assert done.code == 0 and "warning" in done.out, f"exit code {done.code}: an honest run is said to be refuted"
 
 
 ATTACKS: dict[str, Attack] = {

@@ -49,16 +49,21 @@ class Tree:
     scratch: Path
     made: dict[str, Path] = field(default_factory=dict)
 
-    def begin(self, folder: Path, *words: Any, program: list[str] | None = None, **options: Any) -> subprocess.Popen[str]:
+    def begin(
+        self, folder: Path, *words: Any, program: list[str] | None = None, **options: Any
+    ) -> subprocess.Popen[str]:
         """A command in that folder, which can be ended with all its processes by :func:`end`."""
         environment = {name: x for name, x in os.environ.items() if not name.startswith(("NUMBA_", "SADDLEBACK"))}
         environment |= {"PYTHONPATH": str(self.source), **options.pop("env", {})}
         head = [sys.executable, "-m", "saddleback"] if program is None else program
         channels: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        told = {"encoding": "utf-8", "errors": "surrogateescape", "start_new_session": True, "preexec_fn": _usual_signals}
-        return subprocess.Popen(
-            [*head, *map(_word, words)], cwd=folder, env=environment, **(channels | told | options)
-        )
+        told = {
+            "encoding": "utf-8",
+            "errors": "surrogateescape",
+            "start_new_session": True,
+            "preexec_fn": _usual_signals,
+        }
+        return subprocess.Popen([*head, *map(_word, words)], cwd=folder, env=environment, **(channels | told | options))
 
     def run(self, folder: Path, *words: Any, seconds: float = SECONDS, **options: Any) -> Done:
         """A command to its end, or to ours."""
@@ -87,7 +92,9 @@ class Tree:
 
     def kept(self, folder: Path, *words: Any) -> Path:
         """The run that the command with ``--out`` makes, as ``run`` in the folder."""
-        return self.copied(" ".join(map(str, words)), lambda home: self.must(home, *words, "--out", "run"), folder) / "run"
+        return (
+            self.copied(" ".join(map(str, words)), lambda home: self.must(home, *words, "--out", "run"), folder) / "run"
+        )
 
 
 Attack = Callable[[Tree, Path], None]

@@ -49,11 +49,14 @@ USUAL = {"gamma": "0.8", "states": "5", "start": "0", "more": "", "kind": "step"
 
 AT_ONE_PAIR = "if (s, a) == (3, 1): {}"
 
-WAITS = """if (HERE / "run.work" / "request.json").exists() and not os.environ.get("SECOND"):
+_WAITS = """if {condition} and not os.environ.get("SECOND"):
         (HERE / "waiting").touch()
         while not (HERE / "go").exists():
             time.sleep(0.02)"""
-"""Once the run is begun, until it may go on; a second process does not wait."""
+BEGUN = _WAITS.format(condition='(HERE / "run.work" / "request.json").exists()')
+DRAWING = _WAITS.format(condition='[*HERE.glob("run*/samples/*/lock")]')
+"""The simulator waits until it may go on, once the run is begun, or once its samples have an owner; that of a second process
+does not."""
 
 
 def write(folder: Path, deed: str = "pass", before: str = "", pay: str = "pass", **changes: str) -> Path:

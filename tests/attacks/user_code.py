@@ -76,12 +76,14 @@ def innocent_pair(tree: Tree, folder: Path) -> None:
 
 def _signalled(number: int, *more: str) -> Attack:
     def attack(tree: Tree, folder: Path) -> None:
-        shop.write(folder, shop.WAITS)
+        shop.write(folder, shop.DRAWING)
         with alive(tree.begin(folder, *SOLVE, "--out", "run", *more), folder / "waiting") as program:
             program.send_signal(number)
             done = ended(program)
         kept = (folder / "run.work" / "request.json").exists()
-        assert done.code == 128 + number and kept and "interrupted" in done.words, f"exit code {done.code}, {done.err!r}"
+        assert done.code == 128 + number and kept and "interrupted" in done.words, (
+            f"exit code {done.code}, {done.err!r}"
+        )
 
     return attack
 
@@ -93,7 +95,9 @@ def _printing(verb: list[str], deed: str) -> Attack:
     def attack(tree: Tree, folder: Path) -> None:
         shop.write(folder, deed)
         done = tree.run(folder, *verb, "--json")
-        assert done.code in (0, 4) and done.out.startswith("{") and "NOISE" not in done.out, f"printed {done.out[:60]!r}"
+        assert done.code in (0, 4) and done.out.startswith("{") and "NOISE" not in done.out, (
+            f"printed {done.out[:60]!r}"
+        )
 
     return attack
 
