@@ -132,7 +132,6 @@ OFTEN = {
     "8 a pair that hangs in a probe",
     "8 a pair that crashes in a probe",
     "8 a simulator that calls sys.exit(0)",
-    "8 an exception of five megabytes",
     "8 an innocent pair is blamed",
     "8 code that changes the working folder",
     "8 SIGTERM in the simulator",

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-SECONDS = 60
+SECONDS = 120
 SMALL = ["garnet", "--set", "states=4", "--set", "successors=2"]
 QUEUE = ["queue", "--set", "capacity=4", "--set", "gamma=0.8"]
 ANSWERED = (0, 4)
