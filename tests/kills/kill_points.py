@@ -104,7 +104,7 @@ def watch_blocks(tell: Tell) -> None:
         add(writer, block, rows)
 
     def flushed(writer: Any) -> None:
-        blocks = [list(map(int, block[:3])) for block in writer._blocks]
+        blocks = [list(map(int, block[:3])) for block, *_ in writer._waiting]
         flush(writer)
         for block in blocks:
             tell("acknowledged", writer._folder.name, *block)
