@@ -40,6 +40,7 @@ from saddleback.runs.file_names import (
     WORK,
     left_beside,
 )
+from saddleback.runs.outputs import refuse_inside, refuse_parts_of_ours
 
 
 class SampleOptions(Record, frozen=True):
@@ -108,7 +109,7 @@ _LONGEST = f"/{FINISHED}/{SAMPLES}/tapes-{1 << 64}-{1 << 64}/000000000.npy.parti
 
 def work_folder(place: Path) -> Path:
     """Where a run that will be at ``place`` is under way."""
-    return place.with_name(f"{place.name}.work")
+    return place.parent / f"{place.name}.work"
 
 
 def load_work(place: Path) -> Request:
@@ -132,7 +133,7 @@ def owned(place: str | os.PathLike[str]) -> Iterator[Work]:
     the end a folder without a request goes.
     """
     path = Path(os.path.abspath(place))
-    _check_name(path)
+    _check_place(path)
     with disk_faults_named(work_folder(path), "choose another place"):
         work = Work(path, _lock(work_folder(path)))
         try:
@@ -318,12 +319,14 @@ def _lock(folder: Path) -> Lock:
             raise
 
 
-def _check_name(place: Path) -> None:
-    """Refuse a place whose files would have names that the system does not take."""
+def _check_place(place: Path) -> None:
+    """Refuse a place within another run, and one whose files would have names that the system does not take."""
     if not place.name or not place.parent.is_dir():
         raise InputError("--out", "must lie in an existing folder", str(place), "make the folder first")
     if not os.access(place.parent, os.W_OK | os.X_OK):
         raise StorageError(f"`{place}` could not be written: {place.parent} is read-only; choose another place.")
+    refuse_inside("--out", place)
+    refuse_parts_of_ours("--out", place)
     longest = {
         "PC_NAME_MAX": partial_of(Path(f"{place.name}.html")).name,
         "PC_PATH_MAX": f"{work_folder(place)}{_LONGEST}",
