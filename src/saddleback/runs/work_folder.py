@@ -157,6 +157,11 @@ class Work:
         self._made: dict[Path, Tree] | None = None
 
     @property
+    def _owns(self) -> bool:
+        """Whether the folder is still ours to change: this is no child, and nobody has put another in its place."""
+        return self._pid == os.getpid() and not self._lock.is_replaced(self.folder / LOCK)
+
+    @property
     def under_way(self) -> bool:
         """Whether there is a request."""
         return os.path.lexists(self.folder / REQUEST)
@@ -203,7 +208,7 @@ class Work:
 
     def abandon(self) -> None:
         """A request of this process that turned out to be impossible leaves nothing behind, unless samples were drawn for it."""
-        if self._made is None or self._pid != os.getpid() or any(any(p.glob("**/*.npy")) for p in self._made):
+        if self._made is None or not self._owns or any(any(p.glob("**/*.npy")) for p in self._made):
             return
         with suppress(OSError, InputError):
             for path, tree in self._made.items():
@@ -217,6 +222,8 @@ class Work:
         A failure leaves things as they were.
         """
         finished, samples, disk = self.folder / FINISHED, self.folder / SAMPLES, self._disk
+        if not self._owns:
+            raise StorageError(f"`{self.folder}` was moved away, and is another's now; resume the run where it is.")
         try:
             disk.make_folder(finished)
             self._sync(self.folder)  # or a power cut could take it away, and the samples that move into it
@@ -256,6 +263,8 @@ class Work:
     def _undo(self) -> None:
         """Samples and the run that was to be replaced go back where they were; what else a kill left goes."""
         finished, replaced, disk = self.folder / FINISHED, self.folder / REPLACED, self._disk
+        if not self._owns:
+            return
         if os.path.lexists(finished / SAMPLES) and not os.path.lexists(self.folder / SAMPLES):
             disk.rename(finished / SAMPLES, self.folder / SAMPLES)
             disk.sync_folder(self.folder)
@@ -288,16 +297,15 @@ class Work:
 
     def _leave(self) -> None:
         """Let the next one in; a folder without a request goes."""
-        if self._pid != os.getpid():
-            return
-        done = not self.under_way
+        mine, done = self._owns, not self.under_way
         try:
             with suppress(OSError):
-                self._disk.remove(self.folder / LOCK)
+                if mine:
+                    self._disk.remove(self.folder / LOCK)
         finally:
             self._lock.release()
         with suppress(OSError):
-            if done:
+            if mine and done:
                 self._disk.remove_folder(self.folder)
 
 
