@@ -15,7 +15,7 @@ import pytest
 
 from kills.commands import call
 from kills.interrupts import interrupted_at
-from kills.kill_points import Bench, Tell, in_child, watch_blocks
+from kills.kill_points import Bench, Tell, flush_when_all_is_drawn, in_child, watch_blocks
 from kills.test_kill_points import SCENARIOS
 from saddleback.errors import StorageError
 from saddleback.sampling.store.sample_store import SampleStore
@@ -48,6 +48,7 @@ def _drawn(folder: Path, at: int) -> bool:
     return len(reached) > at
 
 
+@pytest.mark.slow
 def test_a_store_whose_writer_is_interrupted_at_any_line(tmp_path: Path) -> None:
     for at in itertools.count():
         folder = tmp_path / str(at)
@@ -65,6 +66,7 @@ def interrupted(name: str, folder: Path, most: int | None) -> int:
 
     def work(tell: Tell, at: int) -> tuple[int, str]:
         watch_blocks(tell)
+        flush_when_all_is_drawn()
         with interrupted_at(WRITING, at) as reached:
             code, _, err = call(*made.command)
         if at < 0:
