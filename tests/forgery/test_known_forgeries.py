@@ -65,6 +65,27 @@ def test_a_widened_allowance(run: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert fresh["allowance"] == [0.0]
 
 
+@pytest.mark.parametrize("name", ["epsilon", "delta"])
+def test_a_request_that_is_no_number(run: Path, name: str) -> None:
+    """True was no number to the check, and an allowance of 1 to a new proof."""
+    for value in (True, "0.5"):
+        manifest = json.loads((run / "run.json").read_text())
+        manifest["request"][name] = value
+        write(run, "run.json", manifest)
+        for more in (["--recheck"], ["--samples", 8_000]):
+            assert quietly("certify", run, *more) == 2
+        assert f"request.{name}" in str(refused(run))
+
+
+def test_prices_beyond_reason(run: Path) -> None:
+    """A new proof does without them."""
+    told, answer = proof(run), json.loads((run / "solution.json").read_text())
+    told["evidence"]["bound"] = None
+    write(run, "certificate.json", told)
+    write(run, "solution.json", answer | {"multipliers": [1e308]})
+    assert quietly("certify", run, "--samples", 8_000) in (0, 6)
+
+
 def test_a_tail_that_helps(run: Path) -> None:
     told, arrays = proof(run), arrays_of(run / "rollouts.npz")
     arrays["tail"] = np.abs(arrays["tail"]) + 1e-3

@@ -101,6 +101,9 @@ class ManifestRecord(Record, frozen=True):
         check(SOLUTION in self.files, f"files must name {SOLUTION}")
         known = self.format == "saddleback-run/1" or self.problem is not None
         check(known, "problem must say what the problem is known by")
+        for name in ("delta", "epsilon"):  # on which a proof depends: true would be 1 to some, and no number to others
+            numeric = self.request.get(name) is None or type(self.request[name]) in (int, float)
+            check(numeric, f"request.{name} must be a number")
 
 
 @dataclass(frozen=True)
