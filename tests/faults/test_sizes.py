@@ -207,7 +207,7 @@ def _peak() -> int:
 BAD = {
     "solve": {
         "--epsilon": ["inf", "-inf", "nan", "0", "-1", "1e-400"],
-        "--delta": ["inf", "nan", "0", "1", "-1", "1e300"],
+        "--delta": ["inf", "nan", "0", "1", "-1", "1e300", "1e-20", "1e-100"],
         "--error": ["inf", "nan", "-1"],
         "--samples": ["0", "-1", str(2**63), str(10**30)],
         "--certificate-samples": ["0", "-1", str(10**30)],
@@ -220,9 +220,13 @@ BAD = {
         "--workers": ["0", "-1", str(10**30)],
         "--timeout": ["inf", "nan", "0", "-1", "1e300"],
     },
-    "plan": {"--epsilon": ["inf", "nan", "0", "-1", "1e300"], "--delta": ["nan", "0"], "--samples": ["1", str(10**30)]},
+    "plan": {
+        "--epsilon": ["inf", "nan", "0", "-1", "1e300"],
+        "--delta": ["nan", "0", "1e-20"],
+        "--samples": ["1", str(10**30)],
+    },
     "frontier": {
-        "--delta": ["inf", "nan", "0", "1"],
+        "--delta": ["inf", "nan", "0", "1", "1e-20"],
         "--points": ["1", str(10**30)],
         "--samples": ["0", "-1", str(10**30)],
         "--certificate-samples": ["-1", str(2**63), str(10**30)],

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import os
 import shutil
 import traceback
@@ -22,6 +23,7 @@ from typing import Any, NamedTuple
 from kills.commands import call
 from saddleback.errors import SaddlebackError
 from saddleback.files.disk import Disk
+from saddleback.sampling.executors import durable
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.sampling.store.shards import ShardWriter
 
@@ -95,6 +97,11 @@ def count_operations(at: int, when: str) -> list[str]:
     return done
 
 
+def flush_when_all_is_drawn() -> None:
+    """In a child: samples are written after so many blocks, not after a second, or a busy machine would do more operations."""
+    durable._SYNC_SECONDS = math.inf
+
+
 def watch_blocks(tell: Tell) -> None:
     """In a child: tell of every block that is added to a store, and of those that are acknowledged."""
     add, flush = ShardWriter.add, ShardWriter.flush
@@ -104,7 +111,7 @@ def watch_blocks(tell: Tell) -> None:
         add(writer, block, rows)
 
     def flushed(writer: Any) -> None:
-        blocks = [list(map(int, block[:3])) for block in writer._blocks]
+        blocks = [list(map(int, block[:3])) for block, *_ in writer._waiting]
         flush(writer)
         for block in blocks:
             tell("acknowledged", writer._folder.name, *block)
@@ -117,6 +124,7 @@ def run(command: Words, at: int = -1, when: str = "before") -> Ended:
 
     def work(tell: Tell) -> tuple[int, str]:
         watch_blocks(tell)
+        flush_when_all_is_drawn()
         done = count_operations(at, when)
         code, _, err = call(*command)
         for name in done if at < 0 else ():

@@ -122,7 +122,7 @@ def recorded(bench: Bench) -> Recorder:
     flush = ShardWriter.flush
 
     def flushed(writer: Any) -> None:
-        blocks = [(writer._folder.name, *map(int, block[:3])) for block in writer._blocks]
+        blocks = [(writer._folder.name, *map(int, block[:3])) for block, *_ in writer._waiting]
         flush(writer)
         record.log.append(("acknowledged", blocks))
 

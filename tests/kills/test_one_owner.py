@@ -15,6 +15,7 @@ import pytest
 
 from helpers import begun_and_killed
 from kills.commands import SMALL, SOLVE, call, everything
+from saddleback.errors import StorageError
 from saddleback.runs.work_folder import owned
 
 OPTIONS = {"rounds": 1, "seed": 0}
@@ -48,6 +49,7 @@ def command(verb: str, part: Path, place: Path) -> list[str]:
 
 _HOLD = """
 import sys
+from saddleback.errors import StorageError
 from saddleback.runs.work_folder import owned
 with owned(sys.argv[1]) as work:
     if sys.argv[2] == "begun":
@@ -92,6 +94,25 @@ def test_two_owners_in_one_process(home: Path) -> None:
         code, _, err = call(*SOLVE, "--out", home / "run")
         assert code == 2 and "this process has it open already" in err and "run.work" in err
     assert list(home.iterdir()) == []
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_folder_that_was_made_anew_is_its_makers(home: Path, begun: bool) -> None:
+    """The first owner, whose folder was moved away, neither fills it nor takes lock or request of the second away."""
+    with owned(home / "run") as first:
+        if begun:
+            first.begin("sample", "garnet", ["states=4", "successors=2"], OPTIONS)
+        (home / "run.work").rename(home / "away.work")
+        with owned(home / "run") as other:
+            other.begin("sample", "garnet", ["states=4", "successors=2"], {"rounds": 2, "seed": 0})
+            before = everything(home)
+            first.abandon()
+            with pytest.raises(StorageError, match="another's now"), first.filled():
+                pass
+            first._leave()
+            assert everything(home) == before
+            code, _, err = call("resume", home / "run")
+            assert code == 2 and "must have one writer" in err
 
 
 def test_a_request_that_is_impossible_leaves_what_was_there(home: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from helpers import begun_and_killed
 from kills.commands import SMALL, SOLVE, call, everything
 from saddleback import save_table
 from saddleback.instances.zoo import make
@@ -82,8 +83,19 @@ def test_no_file_goes_into_a_run(kind: str, run: Path, home: Path) -> None:
 
 
 def test_one_place_is_not_given_to_two(home: Path) -> None:
+    """Nor by another way there: a trace in the work folder was written twice, by the run and by the callback."""
     place, twice = home / "run", home / "twice"
+    (home / "here").symlink_to(home)
+    again = home / "here" / "twice"
     for options in (
+        ["--policy", twice, "--callback", f"jsonl:{again}"],
+        ["--callback", f"jsonl:{twice}", "--callback", f"jsonl:{again}"],
+        ["--out", place, "--policy", home / "here" / "run"],
+        ["--out", place, "--callback", f"jsonl:{home / 'here' / 'run'}"],
+        ["--out", place, "--callback", f"jsonl:{home / 'run.work' / 'trace.jsonl'}"],
+        ["--out", place, "--callback", f"jsonl:{home / 'here' / 'run.work' / 'trace.jsonl'}"],
+        ["--out", place, "--callback", f"tensorboard:{place}"],
+        ["--policy", twice, "--callback", f"jsonl:{home / '.twice.partial'}"],
         ["--out", place, "--policy", place],
         ["--out", place, "--policy", home / "run.work"],
         ["--out", place, "--callback", f"jsonl:{place}"],
@@ -92,6 +104,12 @@ def test_one_place_is_not_given_to_two(home: Path) -> None:
     ):
         assert call(*SOLVE, *options, "--force")[:2] == (2, ""), options
     assert not [p for p in home.iterdir() if p.name.startswith(("run", "twice"))]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_place_without_a_name_is_refused(kind: str, run: Path) -> None:
+    code, out, err = call(*KINDS[kind](run, Path("/")), "--force")
+    assert (code, out) == (2, "") and "must lie in an existing folder" in err
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -119,3 +137,40 @@ def test_samples_do_not_take_the_place_of_a_file(home: Path) -> None:
     before = everything(home)
     code, _, err = call("sample", *SMALL, "--out", home / "model.py")
     assert code == 2 and "must be a folder" in err and everything(home) == before
+
+
+def test_no_run_goes_into_another_or_into_samples(run: Path, home: Path) -> None:
+    """Nor does one draw into the samples of a run, or into its work folder."""
+    (home / "link").symlink_to(run)
+    assert call("sample", *SMALL, "--out", home / "drawn")[0] == 0
+    store = home / "drawn" / "samples" / "samples-0"
+    begun_and_killed(home / "begun", "sample", "garnet", ["states=4", "successors=2"], {"rounds": 1, "seed": 0})
+    before, stored = everything(home), everything(run)
+    inside = [run / "new", run / "samples", run / "samples" / "new", home / "link" / "new", store, store / "new"]
+    for place in [*inside, store.parent, store.parent / "new", home / "begun.work", home / "begun.work" / "new"]:
+        for verb in (SOLVE, ["sample", *SMALL]):
+            code, out, err = call(*verb, "--out", place)
+            assert (code, out) == (2, "") and ("must lie outside" in err or "of its own" in err), (place, err)
+    code, out, err = call("sample", *SMALL, "--out", run)
+    assert (code, out) == (2, "") and "a run" in err
+    assert (everything(home), everything(run)) == (before, stored)
+
+
+def test_a_run_does_not_replace_the_folder_that_one_is_in(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / "empty").mkdir()
+    monkeypatch.chdir(home / "empty")
+    for place in (".", "./", home / "empty"):
+        code, out, err = call(*SOLVE, "--out", place)
+        assert (code, out) == (2, "") and "the folder that you are in" in err
+    assert Path.cwd() == home / "empty" and not list((home / "empty").iterdir())
+    assert not (home / "empty.work").exists()
+
+
+@pytest.mark.parametrize("place", ["/", "no/such/folder", "/no/such/folder"])
+def test_a_place_that_cannot_be_is_refused_by_every_verb(
+    place: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(home)
+    for verb in ([*SOLVE, "--out"], ["sample", *SMALL, "--out"], ["sample", *SMALL, "--verify", "--out"], ["resume"]):
+        code, out, err = call(*verb, place)
+        assert (code, out) == (2, "") and "error:" in err, (verb, err)

@@ -6,6 +6,7 @@ are drawn. ``closing`` holds the first one up at one of its last disk operations
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import time
@@ -15,8 +16,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from kills.commands import SMALL, SOLVE, call
-from kills.kill_points import CHANGING, contents
+from kills.kill_points import CHANGING, contents, flush_when_all_is_drawn
 from saddleback.files.disk import Disk
+from saddleback.sampling.executors import durable
 
 SAMPLE = ["sample", *SMALL, "--out"]
 RESUME, SOLVE_OUT, AGAIN = ["resume"], [*SOLVE, "--out"], [*SOLVE, "--force", "--out"]
@@ -62,6 +64,7 @@ def child(
         return pid
     try:
         done = [0]
+        flush_when_all_is_drawn()
         for name in CHANGING:
             setattr(Disk, name, _held_up(getattr(Disk, name), name, done, at, reached))
         if wait is not None:
@@ -103,6 +106,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         home.mkdir()
         operations, count = [], _counting
         with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(durable, "_SYNC_SECONDS", math.inf)
             for name in CHANGING:
                 patch.setattr(Disk, name, count(getattr(Disk, name), operations))
             assert call(*command, home / "run")[0] == 0
@@ -128,12 +132,10 @@ def meet(pair: Pair, home: Path, unbroken: dict[str, Any], rng: random.Random) -
     if pair.closing:
         wait, reached = os.pipe()
         at = operations - 1 - rng.randrange(min(_LAST, operations // 2))
-        processes = [
-            child(pair.first, place, 0, at, reached),
-            child(pair.second, place, rng.uniform(0, 0.15), wait=wait),
-        ]
+        processes = [child(pair.first, place, 0, at, reached)]
+        os.close(reached)  # before the second begins: it must not wait for itself if the first ends without a word
+        processes.append(child(pair.second, place, rng.uniform(0, 0.15), wait=wait))
         os.close(wait)
-        os.close(reached)
     else:
         processes = [child(command, place, rng.uniform(0, 0.03)) for command in (pair.first, pair.second)]
     first, second = (ended(pid) for pid in processes)

@@ -80,11 +80,22 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, bytes]
     return contents(folder), time.monotonic() - began
 
 
-def ends_well(folder: Path, number: int, moment: float, workers: int, want: dict[str, bytes]) -> int:
-    """Send the signal at that moment; the exit code, and everything else is checked."""
-    program = begun(folder, *SOLVE, "--out", "run", "--workers", workers)
+def wait_for_a_file(program: subprocess.Popen[str], folder: Path, pattern: str) -> None:
+    """Until the command has made a file of that name, or has ended."""
+    end = time.monotonic() + SECONDS
+    while not list(folder.glob(pattern)) and program.poll() is None:
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def ends_well(folder: Path, number: int, moment: float | str, workers: int, want: dict[str, bytes]) -> int:
+    """Send the signal so many seconds after the beginning, or once there is a file; the exit code, and all else is checked."""
+    program = begun(folder, *SOLVE, "--workers", workers, "--out", "run")
     wait_for_the_command(program)
-    time.sleep(moment)
+    if isinstance(moment, str):
+        wait_for_a_file(program, folder, moment)
+    else:
+        time.sleep(moment)
     program.send_signal(number)
     _, err = program.communicate(timeout=SECONDS)
     code = program.returncode
@@ -115,7 +126,13 @@ def spread(tmp_path: Path, unbroken: tuple[dict[str, bytes], float], moments: in
 @pytest.mark.check
 @pytest.mark.parametrize("workers", [1, 2])
 def test_signals_at_a_few_moments(tmp_path: Path, unbroken: Any, workers: int) -> None:
-    spread(tmp_path, unbroken, 4, workers)
+    """As soon as there is the command, a request, a sample, a rollout: whatever the machine is busy with."""
+    names = ("*", "run.work/request.json", "run.work/samples/samples-*/*.npy", "run.work/samples/tapes-*")
+    for i, name in enumerate(("", *names)):
+        folder = tmp_path / str(i)
+        folder.mkdir()
+        code = ends_well(folder, SIGNALS[i % 3], name or 0.0, workers, unbroken[0])
+        assert code or name == names[-1], "it came in time"
 
 
 @pytest.mark.study

@@ -21,7 +21,7 @@ from saddleback.method.solvers import BY_NAME as SOLVERS
 from saddleback.problem.policy_file import save_policy
 from saddleback.reports.listeners import make as make_callback
 from saddleback.runs.events import Callback
-from saddleback.runs.outputs import check_output, is_policy
+from saddleback.runs.outputs import check_output, is_policy, refuse_inside, refuse_taken
 from saddleback.runs.run_folder import check_place
 from saddleback.runs.settings import MOST_SAMPLES, USUAL_SAMPLES, Settings
 from saddleback.runs.targets import load_target, origin_of
@@ -211,9 +211,11 @@ def _outputs(output: Output) -> tuple[Path | None, list[Callback]]:
         taken.append(policy)
     for text in output.callbacks:
         name, _, place = text.partition(":")
-        if name == "jsonl" and os.path.abspath(place) in map(str, taken):
-            raise InputError("--callback", "must be told in a place of its own", text, "choose another name")
-        taken.append(Path(os.path.abspath(place)))
+        if place and name != "mlflow":  # whose place is an address
+            file = Path(os.path.abspath(place))
+            refuse_inside("--callback", file)
+            refuse_taken("--callback", file, taken)
+            taken.append(file)
     return policy, [make_callback(text, force=output.force_files) for text in output.callbacks]
 
 

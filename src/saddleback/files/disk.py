@@ -262,6 +262,10 @@ class Lock:
                 _mine.remove(self._held)
                 os.close(self._file)
 
+    def is_replaced(self, path: Path) -> bool:
+        """Whether ``path`` is a lock now that is not this one: the folder was moved away, and somebody has made it anew."""
+        return os.path.lexists(path) and not _is_named(self._file, path)
+
     def _take(self, path: Path) -> bool:
         try:
             fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)

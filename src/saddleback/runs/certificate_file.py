@@ -16,6 +16,8 @@ from saddleback.files.json_file import Limits, Record, Share, Whole, check, in_o
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.signals import Sense
 
+_LEAST_LEVEL = 1e-200  # far below what may be asked for; 1/δ, and 1 over a part of it, are numbers
+
 
 class SignalRecord(Record, frozen=True):
     """How a signal becomes a utility: a total is scale · utility + base · horizon."""
@@ -120,6 +122,8 @@ class CertificateRecord(Record, frozen=True, omit_defaults=False):
         check(len(self.constraints) == rows, f"constraints must have {rows} entries")
         check(len(self.allowance) == rows, f"allowance must have {rows} entries")
         check((rollouts is None) == (self.value is None), "evidence.rollouts must be there where a value is")
+        levels = [*([rollouts.delta_of_each] if rollouts else []), *([bound.delta] if bound else [])]
+        check(min(levels, default=1.0) >= _LEAST_LEVEL, f"the δ of a statement must be at least {_LEAST_LEVEL:g}")
         if rollouts is not None:
             for name in ("mean", "variance", "low", "high"):
                 check(len(getattr(rollouts, name)) == 1 + m, f"evidence.rollouts.{name} must have {1 + m} entries")

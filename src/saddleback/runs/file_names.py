@@ -63,4 +63,7 @@ WORK: Tree = {**LITTER, _any_of(REQUEST, TRACE, f".{TRACE}{PARTIAL}"): None, SAM
 def left_beside(place: Path) -> list[Path]:
     """Folders that an earlier version, killed while it put a run in its place, left beside it."""
     name = re.compile(rf"\.{re.escape(place.name)}\.[0-9a-f]{{8}}(\.old|{_HALF})")
-    return sorted(p for p in place.parent.iterdir() if name.fullmatch(p.name) and p.is_dir() and not p.is_symlink())
+    try:
+        return sorted(p for p in place.parent.iterdir() if name.fullmatch(p.name) and p.is_dir() and not p.is_symlink())
+    except OSError:  # there is no such folder, or it may not be looked into
+        return []

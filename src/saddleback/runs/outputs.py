@@ -1,7 +1,8 @@
-"""Files that the user names for us to write: a policy, a page, a trace.
+"""Places that the user names for us to write to: a policy, a page, a trace; a run or a folder of samples.
 
 Nothing that somebody else wrote is overwritten: a file that is there must be one of ours, known by what it begins with, or
-the user says so (``force``). No file goes into the folder of a run or of samples: what is there belongs to its manifest.
+the user says so (``force``). Nothing goes into the folder of a run or of samples: what is there belongs to its manifest. Two
+places are the same if they are so once the links on the way there are followed.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from saddleback.errors import InputError, StorageError, require
-from saddleback.files.disk import partial_of
-from saddleback.runs.file_names import MANIFEST, REQUEST
+from saddleback.files.disk import PARTIAL, partial_of
+from saddleback.runs.file_names import MANIFEST, REQUEST, SAMPLES
 
-_OF_A_FOLDER = (MANIFEST, REQUEST, "store.json")  # each is the mark of a folder of ours
+_STORE = "store.json"
+_OF_A_FOLDER = (MANIFEST, REQUEST, _STORE)  # each is the mark of a folder of ours
 _MOST_READ = 1 << 13
 Ours = Callable[[Path], bool]
 
@@ -38,18 +40,11 @@ def check_output(
     """
     place = Path(os.path.abspath(path))
     rule = "must lie in an existing folder"
-    require(place.parent.is_dir(), name, rule, str(path), "make the folder first")
-    home = Path(os.path.realpath(place.parent))
-    for folder in (home, *home.parents):
-        for mark in _OF_A_FOLDER:
-            if (folder / mark).is_file():
-                found = f"{path}, in {folder}, which holds {mark}"
-                raise InputError(
-                    name, "must lie outside the folders of runs and samples", found, "choose another folder"
-                )
-    for other in besides:
-        rule = f"must not be another place that the same command writes to, {other}"
-        require(place != other and other not in place.parents, name, rule, str(path), "choose another name")
+    require(bool(place.name) and place.parent.is_dir(), name, rule, str(path), "make the folder first")
+    rule = f"must not end with {PARTIAL}, as files do that are not yet whole"
+    require(not place.name.endswith(PARTIAL), name, rule, str(path), "choose another name")
+    refuse_inside(name, place)
+    refuse_taken(name, place, besides)
     length, most = len(os.fsencode(partial_of(place).name)), os.pathconf(place.parent, "PC_NAME_MAX")
     rule = f"must have a name of at most {most - length + len(os.fsencode(place.name))} bytes"
     require(length <= most, name, rule, f"{len(os.fsencode(place.name))}", "choose a shorter name")
@@ -57,6 +52,49 @@ def check_output(
         raise StorageError(f"`{place}` could not be written: {place.parent} is read-only; choose another place.")
     _check_replaceable(name, place, ours, force)
     return place
+
+
+def refuse_inside(name: str, place: Path) -> None:
+    """Refuse a place within a run, a work folder or samples; ``name`` is that of the option."""
+    home = _real(place).parent
+    for folder in (home, *home.parents):
+        if mark := _mark_of(folder):
+            rule, found = (
+                "must lie outside the folders of runs and samples",
+                f"{place}, in {folder}, which holds {mark}",
+            )
+            raise InputError(name, rule, found, "choose another folder")
+
+
+def refuse_taken(name: str, place: Path, besides: Sequence[Path]) -> None:
+    """Refuse a place that is one of the others or lies in it."""
+    mine = _real(place)
+    for other in besides:
+        rule = f"must not be another place that the same command writes to, {other}"
+        apart = _real(other) not in (mine, *mine.parents)
+        require(apart, name, rule, str(place), "choose another name")
+
+
+def refuse_parts_of_ours(name: str, place: Path) -> None:
+    """Refuse a folder that is the work folder of a run, or holds its samples: its owner is another."""
+    mark = _mark_of(_real(place))
+    if mark and mark != MANIFEST:
+        rule, found = "must be a folder of its own", f"{place}, which belongs to a run or to samples: it holds {mark}"
+        raise InputError(name, rule, found, "choose another folder")
+
+
+def _real(place: Path) -> Path:
+    """The place, with the links on the way there followed, but not itself."""
+    return Path(os.path.realpath(place.parent), place.name)
+
+
+def _mark_of(folder: Path) -> str:
+    """What tells a folder of ours; nothing if it is none."""
+    for mark in _OF_A_FOLDER:
+        if (folder / mark).is_file():
+            return mark
+    stores = folder.glob(f"*/{_STORE}") if folder.name == SAMPLES else iter(())
+    return next((str(store.relative_to(folder)) for store in stores), "")
 
 
 def _check_replaceable(name: str, place: Path, ours: Ours, force: bool) -> None:

@@ -30,7 +30,7 @@ import scipy
 from msgspec import Meta
 
 from saddleback._version import __version__
-from saddleback.errors import InputError, StorageError
+from saddleback.errors import InputError, StorageError, require
 from saddleback.files.disk import disk_faults_named, written_whole
 from saddleback.files.json_file import Option, Record, Seal, Whole, check, read_json, read_record, sha256_of, write_json
 from saddleback.files.npz import BUDGET, write_arrays
@@ -101,6 +101,9 @@ class ManifestRecord(Record, frozen=True):
         check(SOLUTION in self.files, f"files must name {SOLUTION}")
         known = self.format == "saddleback-run/1" or self.problem is not None
         check(known, "problem must say what the problem is known by")
+        for name in ("delta", "epsilon"):  # on which a proof depends: true would be 1 to some, and no number to others
+            numeric = self.request.get(name) is None or type(self.request[name]) in (int, float)
+            check(numeric, f"request.{name} must be a number")
 
 
 @dataclass(frozen=True)
@@ -153,6 +156,8 @@ def check_place(path: str | os.PathLike[str], problem: CMDP, *, force: bool = Fa
         raise InputError("--out", "must lie in an existing folder", str(path), "make the folder first")
     if os.path.lexists(path):
         _check_replaceable(path, force)
+        here = os.path.samefile(path, os.curdir)
+        require(not here, "--out", "must not be the folder that you are in", str(path), "name a folder in it")
     size = 8 * (problem.num_states or 0) * problem.num_actions
     if (problem.num_states is None or size > BUDGET) and problem.features is None:  # linear policies are small
         rule = f"must be left out where a policy is no table of at most {BUDGET / 1e9:g} GB"

@@ -155,7 +155,7 @@ class Settings:
     def __post_init__(self) -> None:
         one_of("feasibility", self.feasibility, ("relaxed", "strict"))
         require(isinstance(self.method, Method), "method", "must be a Method", repr(self.method), "use Method(...)")
-        delta = number("delta", self.delta, 1e-100, 1, open_high=True, remedy="0.05 means 95 % confidence")
+        delta = number("delta", self.delta, 1e-12, 1, open_high=True, remedy="0.05 means 95 % confidence")
         object.__setattr__(self, "delta", delta)  # a NumPy number too
         _make_whole(self, "seed", 0, "use 0, 1, 2 …")
         _make_whole(self, "samples", 1, "give a number of simulator calls")

@@ -40,6 +40,7 @@ from saddleback.runs.file_names import (
     WORK,
     left_beside,
 )
+from saddleback.runs.outputs import refuse_inside, refuse_parts_of_ours
 
 
 class SampleOptions(Record, frozen=True):
@@ -108,7 +109,7 @@ _LONGEST = f"/{FINISHED}/{SAMPLES}/tapes-{1 << 64}-{1 << 64}/000000000.npy.parti
 
 def work_folder(place: Path) -> Path:
     """Where a run that will be at ``place`` is under way."""
-    return place.with_name(f"{place.name}.work")
+    return place.parent / f"{place.name}.work"
 
 
 def load_work(place: Path) -> Request:
@@ -132,7 +133,7 @@ def owned(place: str | os.PathLike[str]) -> Iterator[Work]:
     the end a folder without a request goes.
     """
     path = Path(os.path.abspath(place))
-    _check_name(path)
+    _check_place(path)
     with disk_faults_named(work_folder(path), "choose another place"):
         work = Work(path, _lock(work_folder(path)))
         try:
@@ -154,6 +155,11 @@ class Work:
         self._lock, self._disk, self._pid = lock, Disk(), os.getpid()
         # For a request that was written here: the folders that were not there.
         self._made: dict[Path, Tree] | None = None
+
+    @property
+    def _owns(self) -> bool:
+        """Whether the folder is still ours to change: this is no child, and nobody has put another in its place."""
+        return self._pid == os.getpid() and not self._lock.is_replaced(self.folder / LOCK)
 
     @property
     def under_way(self) -> bool:
@@ -202,7 +208,7 @@ class Work:
 
     def abandon(self) -> None:
         """A request of this process that turned out to be impossible leaves nothing behind, unless samples were drawn for it."""
-        if self._made is None or self._pid != os.getpid() or any(any(p.glob("**/*.npy")) for p in self._made):
+        if self._made is None or not self._owns or any(any(p.glob("**/*.npy")) for p in self._made):
             return
         with suppress(OSError, InputError):
             for path, tree in self._made.items():
@@ -216,6 +222,8 @@ class Work:
         A failure leaves things as they were.
         """
         finished, samples, disk = self.folder / FINISHED, self.folder / SAMPLES, self._disk
+        if not self._owns:
+            raise StorageError(f"`{self.folder}` was moved away, and is another's now; resume the run where it is.")
         try:
             disk.make_folder(finished)
             self._sync(self.folder)  # or a power cut could take it away, and the samples that move into it
@@ -255,6 +263,8 @@ class Work:
     def _undo(self) -> None:
         """Samples and the run that was to be replaced go back where they were; what else a kill left goes."""
         finished, replaced, disk = self.folder / FINISHED, self.folder / REPLACED, self._disk
+        if not self._owns:
+            return
         if os.path.lexists(finished / SAMPLES) and not os.path.lexists(self.folder / SAMPLES):
             disk.rename(finished / SAMPLES, self.folder / SAMPLES)
             disk.sync_folder(self.folder)
@@ -287,16 +297,15 @@ class Work:
 
     def _leave(self) -> None:
         """Let the next one in; a folder without a request goes."""
-        if self._pid != os.getpid():
-            return
-        done = not self.under_way
+        mine, done = self._owns, not self.under_way
         try:
             with suppress(OSError):
-                self._disk.remove(self.folder / LOCK)
+                if mine:
+                    self._disk.remove(self.folder / LOCK)
         finally:
             self._lock.release()
         with suppress(OSError):
-            if done:
+            if mine and done:
                 self._disk.remove_folder(self.folder)
 
 
@@ -318,12 +327,14 @@ def _lock(folder: Path) -> Lock:
             raise
 
 
-def _check_name(place: Path) -> None:
-    """Refuse a place whose files would have names that the system does not take."""
+def _check_place(place: Path) -> None:
+    """Refuse a place within another run, and one whose files would have names that the system does not take."""
     if not place.name or not place.parent.is_dir():
         raise InputError("--out", "must lie in an existing folder", str(place), "make the folder first")
     if not os.access(place.parent, os.W_OK | os.X_OK):
         raise StorageError(f"`{place}` could not be written: {place.parent} is read-only; choose another place.")
+    refuse_inside("--out", place)
+    refuse_parts_of_ours("--out", place)
     longest = {
         "PC_NAME_MAX": partial_of(Path(f"{place.name}.html")).name,
         "PC_PATH_MAX": f"{work_folder(place)}{_LONGEST}",

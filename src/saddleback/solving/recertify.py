@@ -28,6 +28,7 @@ from saddleback.solving.prepare import prepare
 _PILOT = 0.25
 _ROUND = 1 << 20  # beyond the rounds that a solve numbers
 _USUAL_SAMPLES = 100_000
+_MOST_PRICE = 1e100  # of a stranger's constraint: its square is a number
 
 
 class Recertified(NamedTuple):
@@ -100,7 +101,7 @@ def prices_of(run: Run, problem: CMDP) -> Array | None:
     if bound is not None and (bound.sigma[0] > 0) == (run.mixture is not None):  # a policy is held against its reward
         return np.array(bound.sigma, dtype=np.float64)
     prices = np.array(run.solution.multipliers, dtype=np.float64)
-    if prices.shape != (problem.num_constraints,) or np.any(prices < 0):
+    if prices.shape != (problem.num_constraints,) or np.any(prices < 0) or np.any(prices > _MOST_PRICE):
         return None
     return simplex_point((prices * np.abs(problem.scale[1:]) / problem.reward_span).tolist())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -20,7 +21,7 @@ from saddleback.problem.actions import serving_pairs
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.digest import digest
 from saddleback.runs.certificate_file import ProblemRecord
-from saddleback.runs.file_names import SAMPLES
+from saddleback.runs.file_names import MANIFEST, SAMPLES
 from saddleback.runs.run_folder import Origin
 from saddleback.runs.settings import Method, Settings
 from saddleback.runs.work_folder import Work, work_folder
@@ -213,7 +214,11 @@ def _check_rounds(rounds: int, pairs: int) -> None:
 
 
 def _check_seed(place: Path, seed: int) -> None:
-    """A folder holds the samples of one seed, or a pool, which is not added to."""
+    """A folder holds the samples of one seed, or a pool, which is not added to; those of a run are its own."""
+    of_a_run = os.path.lexists(place / MANIFEST)
+    require(
+        not of_a_run, "--out", "must be a new folder, or one of samples", f"{place}, a run", "choose another folder"
+    )
     there = sorted(p.name for p in (place / SAMPLES).iterdir()) if (place / SAMPLES).is_dir() else []
     for name in there:
         rule = "must be a new folder, or one with samples of the same seed"

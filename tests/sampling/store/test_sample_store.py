@@ -363,7 +363,7 @@ def _use(folder: Path, steps: list[str], rng: random.Random, layout: Layout, mor
             perhaps.add(left[-1])
             add_all(store, [left.pop()])
         elif step == "drop":
-            store._writer._rows.clear()
+            store._writer._waiting.clear()
             store.close()
         elif step in ("flush", "read"):
             store.flush() if step == "flush" else store.content_hash()

@@ -36,6 +36,8 @@ def check_bound(certificate: CertificateRecord, arrays: BoundArrays | None, prob
     same = len(bound.thresholds) in (0, len(b)) and all(map(close, bound.thresholds, b))
     if not same or bound.kind not in (TABLE, _CORESET) or (bound.kind == TABLE) != (certificate.linearity is None):
         return Check(name, False, "kind or thresholds are not those of the problem")
+    if bound.kind == TABLE and arrays is None and certificate.about is not None:
+        return Check(name, False, "its samples are missing, which this version of a proof keeps")
     if bound.kind == _CORESET or arrays is None:
         why = "rests on linearity" if bound.kind == _CORESET else "its samples are not kept"
         return unchecked(name, f"{why}: taken as stated; draw new samples with `saddleback certify`")

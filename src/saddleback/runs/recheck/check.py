@@ -79,3 +79,8 @@ def words(limits: Sequence[float]) -> str:
 def close(a: float, b: float) -> bool:
     """Equal up to rounding."""
     return math.isclose(a, b, rel_tol=ROUNDING, abs_tol=1e-12)
+
+
+def size(signal: SignalRecord | ConstraintRecord, horizon: float, x: float) -> float:
+    """What an error of rounding in the total ``x`` is relative to, in the user's units, which may be tiny."""
+    return abs(x) + min(1.0, horizon * (abs(signal.base) + abs(signal.scale)))

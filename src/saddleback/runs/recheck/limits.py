@@ -42,8 +42,16 @@ def check_range(
     """Range and tail of the rollouts, from discount, cap and the limits [l, h] of their baseline V̂."""
     name, gamma, H = "range of the rollouts", certificate.problem.gamma, certificate.problem.horizon
     if rollouts.baseline is None or rollouts.cap is None or rollouts.members is None or rollouts.at_starts is None:
+        if certificate.about is not None:
+            return Check(name, False, "what it follows from is missing, which this version of a proof keeps")
         signs = bool(np.all(rollouts.tail[0] <= 0) and np.all(rollouts.tail[1] >= 0))
-        return Check(name, signs, "taken as stated: the version that wrote the run did not keep it", "not checked")
+        steps = math.ceil(
+            told.steps / max(told.number, 1)
+        )  # of a rollout, so that none can have a smaller range than this
+        least_span = (1 - math.sqrt(gamma) ** steps) / (1 - math.sqrt(gamma))
+        wide = bool(np.all(rollouts.high - rollouts.low >= least_span - ROUNDING * (1 + H)))
+        why = "taken as stated: the version that wrote the run did not keep it"
+        return Check(name, signs and wide, why if wide else "smaller than that of any rollouts so long", "not checked")
     (low, high, centre), L = rollouts.baseline, rollouts.cap
     near = ROUNDING * (1 + H)
     right = bool(np.all(-near <= low) and np.all(low <= centre + near) and np.all(centre <= high + near))

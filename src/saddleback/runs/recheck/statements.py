@@ -10,7 +10,7 @@ from saddleback.problem.cmdp import CMDP
 from saddleback.runs.certificate_file import CertificateRecord, LinearityRecord
 from saddleback.runs.evidence_file import RolloutValues
 from saddleback.runs.recheck.bound import TABLE
-from saddleback.runs.recheck.check import ROUNDING, STARTS_SHARE, Check, Request, close, digits, signals_of
+from saddleback.runs.recheck.check import ROUNDING, STARTS_SHARE, Check, Request, close, digits, signals_of, size
 
 _CAP = 1e-6  # γ^L of the longest rollout
 _BOUNDED = "rewards and constraint signals within their declared ranges"
@@ -21,8 +21,9 @@ def check_levels(certificate: CertificateRecord, problem: CMDP | None, request: 
     rollouts, bound = certificate.evidence.rollouts, certificate.evidence.bound
     spent = (1 + len(certificate.constraints)) * rollouts.delta_of_each if rollouts else 0.0
     spent += bound.delta if bound else 0.0
-    allowed, asked = 1 - certificate.confidence, request or Request()
-    right = asked.delta is None or abs(allowed - asked.delta) <= ROUNDING
+    asked = request or Request()
+    allowed = 1 - certificate.confidence if asked.delta is None else asked.delta
+    right = abs(1 - certificate.confidence - allowed) <= 1e-15  # the rounding of a number near 1
     if rollouts and bound:  # divided evenly
         right &= close(rollouts.delta_of_each, bound.delta)
     share = asked.share if rollouts else 1.0
@@ -131,7 +132,7 @@ def check_verdict(certificate: CertificateRecord) -> Check:
     for c, limits, allowed in rows:
         sign = 1 if c.sense == ">=" else -1
         worst, best = sorted(sign * (x - c.threshold) + allowed for x in limits)
-        slacks.append((worst, best, ROUNDING * (1 + abs(c.threshold))))
+        slacks.append((worst, best, ROUNDING * size(c, certificate.problem.horizon, c.threshold)))
     follows = {
         "certified": all(worst >= -r for worst, _, r in slacks),
         "refuted": any(best < r for _, best, r in slacks),
@@ -149,7 +150,8 @@ def check_allowance(certificate: CertificateRecord, request: Request | None) -> 
     relaxed = request.epsilon is not None and not request.strict
     share = (request.epsilon or 0.0) / abs(certificate.problem.reward.scale) if relaxed else 0.0
     wanted = [share * abs(c.scale) for c in certificate.problem.constraints]
-    right = all(map(close, certificate.allowance, wanted))
+    rows = zip(certificate.allowance, wanted, certificate.problem.constraints, strict=True)
+    right = all(math.isclose(told, x, rel_tol=ROUNDING, abs_tol=1e-12 * min(1.0, abs(c.scale))) for told, x, c in rows)
     words = ", ".join(f"{x:.6g}" for x in wanted)
     return Check("allowance", right, f"{words} by the request" + ("" if right else "; another is stated"))
 
@@ -166,7 +168,7 @@ def check_upper_bound(certificate: CertificateRecord) -> Check:
     paid = sum(s * x for s, x in zip(sigma[1:], b, strict=True))
     best = min((bound.value - paid) / sigma[0], H) if sigma[0] > 0 else math.inf
     best = best * problem.reward.scale + problem.reward.base * H
-    right = told is not None and math.isfinite(best) and abs(told - best) <= ROUNDING * (1 + abs(best))
+    right = told is not None and math.isfinite(best) and abs(told - best) <= ROUNDING * size(problem.reward, H, best)
     return Check("upper bound", right, f"{digits(told)} stated, {digits(best)} by weak duality")
 
 
@@ -175,13 +177,11 @@ def check_gap(certificate: CertificateRecord) -> Check:
     top, told = certificate.upper_bound, certificate.gap
     if top is None or certificate.value is None:
         return Check("gap", told is None, f"no upper bound; stated: {digits(told)}")
-    low, high = certificate.value
-    gap = max(0.0, high - top if certificate.problem.reward.scale < 0 else top - low)
-    return Check(
-        "gap",
-        told is not None and abs(told - gap) <= ROUNDING * (1 + abs(top)),
-        f"{digits(told)} stated, {digits(gap)} found",
-    )
+    (low, high), reward = certificate.value, certificate.problem.reward
+    gap = max(0.0, high - top if reward.scale < 0 else top - low)
+    near = ROUNDING * size(reward, certificate.problem.horizon, top)
+    right = told is not None and abs(told - gap) <= near
+    return Check("gap", right, f"{digits(told)} stated, {digits(gap)} found")
 
 
 def check_room(certificate: CertificateRecord) -> Check:

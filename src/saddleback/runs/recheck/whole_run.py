@@ -16,9 +16,9 @@ import numpy as np
 from saddleback.instances.instance import Instance
 from saddleback.problem.digest import problem_digest
 from saddleback.runs.answer import AnswerRecord
-from saddleback.runs.certificate_file import CertificateRecord
+from saddleback.runs.certificate_file import CertificateRecord, ConstraintRecord, SignalRecord
 from saddleback.runs.recheck import recheck
-from saddleback.runs.recheck.check import Check, Request, close, unchecked
+from saddleback.runs.recheck.check import Check, Request, close, signals_of, size, unchecked
 from saddleback.runs.run_folder import Run
 from saddleback.runs.truth import truth_of
 
@@ -47,8 +47,10 @@ def recheck_run(run: Run, instance: Instance | None) -> list[Check]:
 
 def _files(run: Run, proof: CertificateRecord, instance: Instance | None) -> Check:
     about = proof.about
-    if about is None:
+    if about is None and run.known_by is None:
         return unchecked("files", "the version that wrote the run did not name them by hash")
+    if about is None:
+        return Check("files", False, "the certificate does not name them, which this version of a run does")
     named = {"policy.npz": about.policy, "rollouts.npz": about.rollouts, "bound.npz": about.bound}
     wrong = [name for name, sha in named.items() if run.files.get(name) != sha]
     known, named_code = run.known_by, run.target.endswith((".npz", ".toml")) or run.target.startswith("python:")
@@ -82,7 +84,7 @@ def _policy(run: Run, proof: CertificateRecord) -> Check:
 
 def _answer(run: Run, proof: CertificateRecord) -> Check:
     """Sums over members, slacks and names, and the choices that ``run.json`` and ``solution.json`` both have."""
-    wrong = [*_wrong_values(run.solution, proof), *_wrong_choices(run)]
+    wrong = [*_wrong_thresholds(proof), *_wrong_values(run.solution, proof), *_wrong_choices(run)]
     if not proof.samples <= run.solution.samples <= _most_samples(run, proof):
         wrong.append("samples")
     return Check(
@@ -100,6 +102,15 @@ def _most_samples(run: Run, proof: CertificateRecord) -> float:
     return sum(given) if len(given) == len(names) else math.inf
 
 
+def _wrong_thresholds(proof: CertificateRecord) -> Iterator[str]:
+    """A constraint has its threshold twice, in the user's units and as a utility: the verdict needs one, the bound the other."""
+    H = proof.problem.horizon
+    for i, c in enumerate(proof.problem.constraints):
+        apart = c.scale * c.unit_threshold + c.base * H - c.threshold
+        if abs(apart) > _ROUNDING * H * (abs(c.base) + abs(c.scale)) or (c.scale > 0) != (c.sense == ">="):
+            yield f"problem.constraints[{i}]"
+
+
 def _wrong_values(answer: AnswerRecord, proof: CertificateRecord) -> Iterator[str]:
     members, m = answer.policy, len(proof.problem.constraints)
     if (answer.value is None) == bool(members) or len(answer.constraints) != (m if members else 0):
@@ -108,7 +119,8 @@ def _wrong_values(answer: AnswerRecord, proof: CertificateRecord) -> Iterator[st
     if any(len(member.constraints) != m for member in members):
         yield "policy.constraints"
         return
-    if answer.value is not None and not _near(answer.value, sum(k.weight * k.value for k in members)):
+    H, reward = proof.problem.horizon, proof.problem.reward
+    if answer.value is not None and not _near(reward, H, answer.value, sum(k.weight * k.value for k in members)):
         yield "value"
     if any(price < 0 for price in answer.multipliers):
         yield "multipliers"
@@ -116,11 +128,11 @@ def _wrong_values(answer: AnswerRecord, proof: CertificateRecord) -> Iterator[st
         zip(answer.constraints, proof.problem.constraints, strict=False)
     ):  # none without a policy
         slack = row.value - row.threshold if row.sense == ">=" else row.threshold - row.value
-        same = (row.name, row.sense) == (c.name, c.sense) and _near(row.threshold, c.threshold)
-        zero = row.slack == 0 and abs(slack) <= 1e-7 * proof.problem.horizon * abs(c.scale)
-        if not same or not (zero or _near(row.slack, slack)):
+        same = (row.name, row.sense) == (c.name, c.sense) and _near(c, H, row.threshold, c.threshold)
+        zero = row.slack == 0 and abs(slack) <= 1e-7 * H * abs(c.scale)
+        if not same or not (zero or _near(c, H, row.slack, slack)):
             yield f"constraints[{i}]"
-        if not _near(row.value, sum(k.weight * k.constraints[i] for k in members)):
+        if not _near(c, H, row.value, sum(k.weight * k.constraints[i] for k in members)):
             yield f"constraints[{i}].value"
 
 
@@ -166,32 +178,34 @@ def _truth(run: Run, proof: CertificateRecord, instance: Instance | None) -> Che
     known = truth_of(instance, run.mixture)
     assert known is not None
     best, wrong = known["optimum"], list[str]()
+    H, reward = proof.problem.horizon, proof.problem.reward
     feasible = best["status"] == "solved"
     if run.mixture is not None and proof.value is not None:
         true = [known["value"], *known["constraints"]]
         stated = {"limits": [proof.value, *proof.constraints]}
         stated |= {} if proof.linear is None else {"limits if linear": [proof.linear.value, *proof.linear.constraints]}
         for name, limits in stated.items():
-            wrong += [name for x, ends in zip(true, limits, strict=True) if not _within(x, ends)][:1]
+            rows = zip(signals_of(proof), true, limits, strict=True)
+            wrong += [name for signal, x, ends in rows if not _within(x, ends, _slack(signal, H, x))][:1]
     if proof.upper_bound is not None and feasible:
-        side = proof.upper_bound - best["value"]
-        cost = proof.problem.reward.scale < 0
-        wrong += ["upper bound"] if (-side if cost else side) < -_slack(proof.upper_bound) else []
+        side, near = proof.upper_bound - best["value"], _slack(reward, H, proof.upper_bound)
+        cost = reward.scale < 0
+        wrong += ["upper bound"] if (-side if cost else side) < -near else []
         if run.mixture is not None and proof.gap is not None:
             loss = known["value"] - best["value"] if cost else best["value"] - known["value"]
-            wrong += ["gap"] if loss > proof.gap + _slack(proof.upper_bound) else []
+            wrong += ["gap"] if loss > proof.gap + near else []
     if proof.infeasible == "proved" and feasible:
         wrong.append("infeasibility")
     return Check("the truth", not wrong, f"is against: {', '.join(wrong)}" if wrong else "lies within what is stated")
 
 
-def _slack(x: float) -> float:
-    return 1e-6 * (1 + abs(x))
+def _slack(signal: SignalRecord | ConstraintRecord, H: float, x: float) -> float:
+    return 1e-6 * size(signal, H, x)
 
 
-def _within(x: float, limits: tuple[float, float]) -> bool:
-    return limits[0] - _slack(x) <= x <= limits[1] + _slack(x)
+def _within(x: float, limits: tuple[float, float], near: float) -> bool:
+    return limits[0] - near <= x <= limits[1] + near
 
 
-def _near(a: float, b: float) -> bool:
-    return math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-6)
+def _near(signal: SignalRecord | ConstraintRecord, H: float, a: float, b: float) -> bool:
+    return math.isclose(a, b, rel_tol=1e-6, abs_tol=_slack(signal, H, 0.0))

@@ -169,6 +169,14 @@ def _rows_in(data: Mapped, layout: Layout) -> Rows | Fault:
     return np.frombuffer(data, dtype=layout.dtype, offset=offset)
 
 
+class _Waiting(NamedTuple):
+    """A block that is not yet written: its line in the manifest, its rows, and where the next one begins."""
+
+    block: tuple[int, ...]
+    rows: Rows
+    end: int
+
+
 class ShardWriter:
     """Writes shards from ``number`` on; owns the lock."""
 
@@ -178,9 +186,7 @@ class ShardWriter:
         self._number, self._shard_bytes, self._pid = number, shard_bytes, os.getpid()
         self._manifest = disk.open_append(folder / manifest.MANIFEST)
         self._stopped: str | None = None
-        self._rows: list[Rows] = []
-        self._blocks: list[tuple[int, ...]] = []
-        self._num_rows = 0
+        self._waiting: list[_Waiting] = []
 
     def check(self) -> None:
         """Raise unless more may be added."""
@@ -193,26 +199,30 @@ class ShardWriter:
     @property
     def place(self) -> tuple[int, int]:
         """Shard and row where the next block will begin."""
-        return self._number, self._num_rows
+        return self._number, self._waiting[-1].end if self._waiting else 0
 
     def add(self, block: Block, rows: Rows) -> None:
-        """Keep the rows for the next shard, and write it if it is full."""
-        self._rows.append(rows)
-        self._blocks.append((*block, len(rows)))
-        self._num_rows += len(rows)
-        if self._num_rows * self._layout.dtype.itemsize >= self._shard_bytes or len(self._rows) >= manifest.MOST_BLOCKS:
+        """Keep the rows for the next shard, and write it if it is full.
+
+        One list in one step: an interrupt, after which all that waits is written, may come between any two.
+        """
+        end = self.place[1] + len(rows)
+        self._waiting.append(_Waiting((*block, len(rows)), rows, end))
+        if end * self._layout.dtype.itemsize >= self._shard_bytes or len(self._waiting) >= manifest.MOST_BLOCKS:
             self.flush()
 
     def flush(self) -> None:
         """Write what was added; when this returns it is there to stay."""
         self.check()
-        if not self._rows:
+        if not self._waiting:
             return
         with self._stopping():
-            entry = write_shard(self._disk, self._folder, self._number, self._layout, self._rows, self._blocks)
+            blocks, rows = [one.block for one in self._waiting], [one.rows for one in self._waiting]
+            entry = write_shard(self._disk, self._folder, self._number, self._layout, rows, blocks)
             self._disk.write(self._manifest, manifest.to_line(entry))
             self._disk.fsync(self._manifest)
-        self._number, self._num_rows, self._rows, self._blocks = self._number + 1, 0, [], []
+            # In here: one that is interrupted before it knows that the line is there must not write it again.
+            self._number, self._waiting = self._number + 1, []
 
     @contextlib.contextmanager
     def _stopping(self) -> Iterator[None]:
