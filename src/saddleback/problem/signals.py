@@ -27,7 +27,7 @@ from saddleback.problem.spaces import (
     own_states,
     refuse_float32,
 )
-from saddleback.problem.user_code import calling, fail, frozen, lent
+from saddleback.problem.user_code import calling, fail, frozen, lent, received
 
 SignalFunction = Callable[[States, Actions], Array]
 Sense = Literal[">=", "<="]
@@ -109,7 +109,7 @@ class PairFunction:
         if self._for_one:
             return self._one_by_one(states, actions)
         with calling(self.name, len(states), lambda said: self._failed(said, f"for {len(states)} pairs")):
-            x = np.array(self.function(lent(states), lent(actions)))
+            x = received(self.function(lent(states), lent(actions)))
         rule, remedy = (
             f"must return an array ({len(states)},) for {len(states)} pairs",
             "vectorise it over states and actions",
@@ -157,7 +157,7 @@ class PairFunction:
             x = self._call(state, action)
         except BaseException as error:
             fail(error, lambda said: self._failed(said, f"at state {state}, action {shown}"))
-        if np.ndim(x) != 0 or np.asarray(x).dtype.kind not in "iubf":
+        if np.ndim(x) != 0 or np.asarray(x).dtype.kind not in "iubf" or x is np.ma.masked:
             where = f"{x!r:.80} at state {state}, action {shown}"
             raise InputError(self.name, "must return a number for a pair", where, "return reward or cost only")
         return x
@@ -260,7 +260,7 @@ def _array(name: str, given: Any, space: StateSpace, num_actions: int) -> Array:
 
 def _stacked(name: str, values: list[Any]) -> Any:
     try:
-        return np.array(values)
+        return received(values)
     except ValueError:
         lengths = sorted({np.size(v) for v in values})
         remedy = "return the same number of them at every pair"
