@@ -99,6 +99,7 @@ def test_without_the_examination_proofs_are_false(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(f"saddleback.{module}.examine", lambda *_: 0)
     monkeypatch.setattr("saddleback.sampling.collect.examine_blocks", lambda *_: None)
     monkeypatch.setattr("saddleback.certificates.guide.examine_starts", lambda *_: None)
+    monkeypatch.setattr("saddleback.certificates.values.rollouts.examine_rollouts", lambda *_: None)
     for kind in ("one number for all rows", "first row only", "one start for all"):
         pieces = KINDS[kind]()
         found = (solve(problem_of(pieces), model_of(pieces), samples=SAMPLES, seed=s) for s in range(5))

@@ -1,13 +1,16 @@
-"""Rows that a run draws anyway, put to exact tests of independence: blocks of samples, and the start states of a certificate.
+"""Rows that a run draws anyway, put to exact tests of independence: blocks of samples, rollouts, and start states.
 
 **Blocks** are calls of up to 4,096 rows of one pair: their halves must have one law, and that of the pair's earlier block and of
 its rows in mixed calls (:mod:`.examination`); rows must not depend on those at any distance before, nor on the same rows of
-another block. **Start states** come from a sampler, which is asked 32 times for 32 more: states of one call must not agree too
+another block. **Rollouts** are calls of up to 1,024 rows of many pairs: the first answers to a pair, in the order in which they came,
+must not depend on one another, nor have another law than its other rows. **Start states** come from a sampler, which is asked 32 times for 32 more: states of one call must not agree too
 often, nor those of the same place in all calls, and neither the halves of a sample nor samples of other sizes differ.
 
 All tests are exact (:mod:`saddleback.simulators.independence`): together they accuse a sound simulator in one run of a million
-at most, of which half is for the examination at the start of a run, a quarter for blocks (the n-th test has 1/n(n+1) of it) and a
-quarter for start states.
+at most, of which half is for the examination at the start of a run, a quarter for blocks and rollouts (the n-th test has 1/n(n+1) of
+it) and a quarter for start states. Which pairs rollouts come to, and how often, depends on the answers; but what the first N
+visits to a pair lead to is independent all the same, and the place of a pair among those that are visited is known before its
+first answer: the tests of the i-th have 1/i(i+1) of what all rollouts have.
 """
 
 from __future__ import annotations
@@ -21,13 +24,19 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from saddleback.errors import InputError, SimulatorError
-from saddleback.problem.spaces import Array, States, StateSpace
+from saddleback.problem.spaces import Actions, Array, States, StateSpace
 from saddleback.sampling.blocks import Key
 from saddleback.simulators.generative_model import Draw, GenerativeModel
 from saddleback.simulators.independence import FALSE_ALARM, few_columns, in_no_order, one_law, ungrouped, unrelated
 
 _BLOCK_PAIRS, _LEAST = 4, 64  # pairs of a collection whose blocks are looked at, and rows that there must be
 _MOST_KNOWN, _MOST_ROWS = 64, 2048  # pairs of which a block is remembered, and rows of it
+_VISITS, _VISITED, _MOST_VISITED = (
+    (64, 256, 1024, 4096),
+    256,
+    8,
+)  # N; and pairs: the first ones, and the most that are tested
+MOST_ROLLED = 1 << 14  # rows of rollouts that are looked at
 _STARTS, _START_CALLS = 32, 32  # start states a call, and calls
 
 SHARED = (
@@ -45,12 +54,13 @@ _OTHER = (
 @dataclass
 class Notes:
     """What is known of a simulator in one run: values ``(k, n)`` of pairs from mixed calls and from their latest block;
-    ``numbers`` are those of the tests of blocks."""
+    ``numbers`` are those of the tests of blocks and rollouts, ``again`` asks functions what they were asked before."""
 
     examined: bool = False
     mixed: dict[bytes, Array] = field(default_factory=dict)
     blocks: dict[bytes, tuple[Key, Array | None]] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    again: list[Callable[[], None]] = field(default_factory=list)
 
 
 _NOTES: WeakKeyDictionary[GenerativeModel, Notes] = WeakKeyDictionary()
@@ -98,6 +108,28 @@ def examine_blocks(model: GenerativeModel, pairs: list[tuple[Any, Any, Key, list
         previous = drawn[:, :_MOST_ROWS]
         if name in notes.blocks or len(notes.blocks) < _MOST_KNOWN:
             notes.blocks[name] = (key, previous)
+
+
+def examine_rollouts(model: GenerativeModel, rows: list[tuple[States, Actions, Draw]], key: Key) -> None:
+    """Refuse rollouts whose rows, call by call, are not independent or not of the law of earlier samples."""
+    notes, number = notes_of(model), next(notes_of(model).numbers)
+    if not rows:
+        return
+    states, actions = (np.concatenate([row[i] for row in rows]) for i in (0, 1))
+    values, pairs = columns_of([drawn for _, _, drawn in rows]), np.column_stack([states, actions])
+    _, first, which, visits = np.unique(pairs, axis=0, return_index=True, return_inverse=True, return_counts=True)
+    ranked = [(i, x) for i, x in enumerate(np.argsort(first)[:_VISITED], start=1) if visits[x] >= _VISITS[0]]
+    share = FALSE_ALARM / 4 / (number * (number + 1)) / (3 * len(_VISITS) * len(values))
+    for i, x in ranked[:_MOST_VISITED]:
+        state, action = states[first[x]], actions[first[x]]
+        name, mine = name_of(state, action), values[:, which.ravel() == x]
+        known = [y for y in (notes.mixed.get(name), notes.blocks.get(name, (key, None))[1]) if y is not None]
+        for N in (n for n in _VISITS if n <= visits[x]):
+            for j, column in enumerate(mine[:, :N]):
+                tests = [(in_no_order(column), SHARED), *((one_law(y[j], column), _OTHER) for y in known)]
+                for p, text in tests:
+                    if p <= share / (i * (i + 1)):
+                        raise SimulatorError(f"{text} (p = {p:.1g})", state=state, action=action, key=key)
 
 
 def _aligned(one: Array, two: Array) -> float:
