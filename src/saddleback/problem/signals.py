@@ -34,6 +34,7 @@ Sense = Literal[">=", "<="]
 
 _RANGE_SLACK = 1e-9  # of the span: how far a value may lie outside its declared range before it is refused
 _CONSTRAINT = 'write constraints=[Constraint("energy", cost, "<=", 12.0)]'
+MOST_CONSTRAINTS = 1000
 _MOST_KEPT = 1 << 22  # pairs of a finite space whose values are kept
 
 
@@ -272,6 +273,8 @@ def read_constraints(given: Any) -> Sequence[Constraint]:
     if isinstance(given, (str, bytes, Mapping, Constraint)) or not isinstance(given, Sequence):
         rule = "must be a list of Constraint"
         raise InputError("constraints", rule, f"{type(given).__name__} {given!r:.60}", _CONSTRAINT)
+    remedy = "each is another multiplier and another interval: leave some out, or put several into one signal"
+    require(len(given) <= MOST_CONSTRAINTS, "constraints", f"must be at most {MOST_CONSTRAINTS:,}", len(given), remedy)
     for i, c in enumerate(given):
         require(isinstance(c, Constraint), f"constraints[{i}]", "must be a Constraint", f"{c!r:.60}", _CONSTRAINT)
         check_name(f"constraints[{i}].name", c.name, _CONSTRAINT)
