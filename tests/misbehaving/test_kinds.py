@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from misbehaving.kinds import COST, GAMMA, KINDS, REWARD, RHO, P, S, model_of, problem_of, table
-from saddleback import SaddlebackError, Solution, solve
+from saddleback import InputError, Method, SaddlebackError, Solution, solve
 from saddleback.exact import solve_exactly
 from saddleback.runs.verdict import Reason
 
@@ -91,6 +91,41 @@ def test_a_kind_is_refused_or_its_certificate_is_true(kind: str) -> None:
 def test_in_twenty_of_twenty_seeds(kind: str) -> None:
     outcomes = [outcome(kind, 100 + seed)[0] for seed in range(SEEDS)]
     print(f"{kind}: {outcomes.count('refused')} refused, {outcomes.count('answered')} answered and true")
+
+
+class Policies:
+    """A solver whose policies toss a coin for each state, or one for all."""
+
+    num_actions = 2
+
+    def __init__(self, sound: bool):
+        self.sound = sound
+
+    def solve(self, problem: Any, buffer: Any, mixing: Any) -> list[Any]:
+        return [self] * len(mixing)
+
+    def probabilities(self, states: Any) -> Any:
+        return np.full((len(states), 2), 0.5)
+
+    def act(self, states: Any, rng: np.random.Generator) -> Any:
+        return rng.integers(0, 2, len(states)) if self.sound else np.full(len(states), rng.integers(0, 2))
+
+    def mean_features(self, features: Any, states: Any) -> Any:
+        return features.all(states).mean(axis=1)
+
+    def key(self) -> bytes:
+        return b"coins"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_policies_of_ones_own_draw_each_action_by_itself(seed: int) -> None:
+    def solved(sound: bool) -> Solution:
+        method = Method(solver=Policies(sound))
+        return solve(problem_of({}), model_of({}), samples=SAMPLES, seed=seed, delta=DELTA, method=method)
+
+    assert not falsehoods(solved(True))
+    with pytest.raises(InputError, match="policy Policies` must draw each action by itself"):
+        solved(False)
 
 
 def test_without_the_examination_proofs_are_false(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,11 +3,12 @@
 **Blocks** are calls of up to 4,096 rows of one pair: their halves must have one law, and that of the pair's earlier block and of
 its rows in mixed calls (:mod:`.examination`); rows must not depend on those at any distance before, nor on the same rows of
 another block. **Rollouts** are calls of up to 1,024 rows of many pairs: the first answers to a pair, in the order in which they came,
-must not depend on one another, nor have another law than its other rows. **Start states** come from a sampler, which is asked 32 times for 32 more: states of one call must not agree too
+must not depend on one another, nor have another law than its other rows; the actions of a user's policy, asked 32 times for 32
+in a few start states, must not agree too often. **Start states** come from a sampler, which is asked 32 times for 32 more: states of one call must not agree too
 often, nor those of the same place in all calls, and neither the halves of a sample nor samples of other sizes differ.
 
 All tests are exact (:mod:`saddleback.simulators.independence`): together they accuse a sound simulator in one run of a million
-at most, of which half is for the examination at the start of a run, a quarter for blocks and rollouts (the n-th test has 1/n(n+1) of
+at most, of which half is for the examination at the start of a run, a quarter for blocks, rollouts and policies (the n-th test has 1/n(n+1) of
 it) and a quarter for start states. Which pairs rollouts come to, and how often, depends on the answers; but what the first N
 visits to a pair lead to is independent all the same, and the place of a pair among those that are visited is known before its
 first answer: the tests of the i-th have 1/i(i+1) of what all rollouts have.
@@ -25,8 +26,9 @@ import numpy as np
 
 from saddleback.errors import InputError, SimulatorError
 from saddleback.problem.spaces import Actions, Array, States, StateSpace
+from saddleback.problem.user_code import Guarded
 from saddleback.sampling.blocks import Key
-from saddleback.simulators.generative_model import Draw, GenerativeModel
+from saddleback.simulators.generative_model import Draw, GenerativeModel, Stream, generator
 from saddleback.simulators.independence import FALSE_ALARM, few_columns, in_no_order, one_law, ungrouped, unrelated
 
 _BLOCK_PAIRS, _LEAST = 4, 64  # pairs of a collection whose blocks are looked at, and rows that there must be
@@ -37,6 +39,7 @@ _VISITS, _VISITED, _MOST_VISITED = (
     8,
 )  # N; and pairs: the first ones, and the most that are tested
 MOST_ROLLED = 1 << 14  # rows of rollouts that are looked at
+_POLICY_STATES, _POLICIES = 4, 20  # states in which a user's policy is asked, and their place in a key
 _STARTS, _START_CALLS = 32, 32  # start states a call, and calls
 
 SHARED = (
@@ -130,6 +133,24 @@ def examine_rollouts(model: GenerativeModel, rows: list[tuple[States, Actions, D
                 for p, text in tests:
                     if p <= share / (i * (i + 1)):
                         raise SimulatorError(f"{text} (p = {p:.1g})", state=state, action=action, key=key)
+
+
+def examine_policies(model: GenerativeModel, members: Sequence[Any], states: States, seed: int) -> None:
+    """Refuse policies of a user's whose actions in one of the ``states`` are not drawn one by one; no simulator call is made."""
+    notes = notes_of(model)
+    for member in members:
+        if not isinstance(member, Guarded):
+            continue
+        for state in states[:_POLICY_STATES]:
+            rows = np.repeat(state[None], _STARTS, axis=0)
+            rngs = (generator(seed, Stream.EXAMINATION, _POLICIES, call) for call in range(_START_CALLS))
+            drawn, number = np.array([member.act(rows, rng) for rng in rngs], dtype=np.float64), next(notes.numbers)
+            if min(ungrouped(drawn), ungrouped(drawn.T)) <= FALSE_ALARM / 4 / (number * (number + 1)) / 2:
+                found = f"actions in state {state} that agree too often, in one call or from call to call"
+                remedy = "draw a random number for each state, from the rng that is given"
+                raise InputError(
+                    f"policy {type(member.inner).__name__}", "must draw each action by itself", found, remedy
+                )
 
 
 def _aligned(one: Array, two: Array) -> float:

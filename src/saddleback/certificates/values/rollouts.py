@@ -44,7 +44,7 @@ from saddleback.problem.policies import MixturePolicy, Policy
 from saddleback.problem.spaces import Actions, Array, States
 from saddleback.sampling.blocks import Executor, InOrder, in_key_order
 from saddleback.sampling.buffer import Buffer
-from saddleback.sampling.drawn_rows import MOST_ROLLED, examine_rollouts
+from saddleback.sampling.drawn_rows import MOST_ROLLED, examine_policies, examine_rollouts
 from saddleback.sampling.trajectories import (
     ALPHA,
     CHUNK,
@@ -177,6 +177,7 @@ def roll_out(
     ``observers`` see every step of every chunk; they change nothing. ``executor`` draws the tapes (None: here).
     """
     m, gamma, H, num_rollouts = problem.num_constraints, problem.gamma, problem.horizon, plan.number
+    examine_policies(model, mixture.members, problem.start.states, seed)
     gains = np.empty((num_rollouts, 1 + m))
     members, starts = np.empty((2, num_rollouts), dtype=np.int64)
     steps, cut, rows = 0, False, list[tuple[States, Actions, Draw]]()
