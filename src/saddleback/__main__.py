@@ -1,14 +1,17 @@
 """``python -m saddleback`` and the ``saddleback`` command: what comes before anything else is imported.
 
-On Linux the command is two processes: one that does the work, and this one, which waits for it and ends as it has ended. It
-imports nothing, passes signals on, and takes the worker with it when it is killed. It is there for ends of which the worker
-cannot speak any more:
+On Linux the command is two processes: one that does the work, and this one, which waits for it and ends with the exit code that
+it has stated. It imports nothing, passes signals on, and takes the worker with it when it is killed. It is there for ends of
+which the worker cannot speak any more:
 
     a crash (segmentation fault, abort) in the user's code, or in ours    a message that says what was being called, exit code 5 or 70
+    an end without a stated code (``os._exit`` in the user's code)        the same
     a call beyond its time limit that nothing interrupts                  it is ended, and named: exit code 5
+    threads and exit handlers that go on when all is said                 they are ended, after ten seconds or by Ctrl-C
     SIGINT, SIGTERM or SIGHUP before anybody listens                      exit code 128 + n
 
-What is being called stands on a *board*, a page of memory that both share (:mod:`saddleback.problem.user_code`).
+What is being called stands on a *board*, a page of memory that both share (:mod:`saddleback.problem.user_code`), and in its last
+bytes the exit code, once it is known.
 """
 
 import io
@@ -25,6 +28,8 @@ CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.S
 FROM_THE_KERNEL = 0x80  # si_code of Ctrl-C: the terminal has told the worker too
 LOOK = 1.0  # seconds between two looks at the board
 GRACE = 3.0  # seconds that an interrupted call has to come back
+LINGER = 10.0  # seconds that threads and exit handlers have when all is said
+STATED = struct.Struct("H")  # 1 + the exit code, in the last bytes of the board; 0 before it is known
 FAULT, INTERNAL_ERROR = 5, 70
 
 
@@ -33,13 +38,20 @@ def main() -> None:
     open_streams()
     works = len(sys.argv) > 1 and {"--help", "--version"}.isdisjoint(sys.argv)
     board = watched() if works and sys.platform == "linux" else None
+    worker = os.getpid()
     try:
         from saddleback.cli import main as command_line
 
         command_line(own_process=True, board=board)
+        code = 0
     except KeyboardInterrupt:  # before anybody listens
         sys.stderr.write("interrupted\n")
-        sys.exit(130)
+        code = 130
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    if board is not None and os.getpid() == worker:
+        board[-STATED.size :] = STATED.pack(1 + code)
+    sys.exit(code)
 
 
 def open_streams() -> None:
@@ -91,20 +103,36 @@ def die_with(parent: int) -> None:
 
 def wait_for(child: int, board: mmap.mmap | None) -> int:
     """Wait for the end of the child, and return its exit code, or that of its end."""
-    late = False
+    late, since = False, 0.0
     while True:
         told = signal.sigtimedwait([*TOLD, signal.SIGCHLD], LOOK)
+        code = stated(board)
         if told is not None and told.si_signo != signal.SIGCHLD:
-            if told.si_code != FROM_THE_KERNEL:
+            if code is not None:
+                os.kill(child, signal.SIGKILL)
+            elif told.si_code != FROM_THE_KERNEL:
                 os.kill(child, told.si_signo)
             continue
         ended, status = os.waitpid(child, os.WNOHANG)
         deadline, what = read(board)
         if ended:
-            return status_of(status, what, late)
-        if deadline and time.monotonic() > deadline + GRACE:
+            return status_of(status, what, late) if code is None else code
+        if code is not None:
+            since = since or time.monotonic()
+            if time.monotonic() > since + LINGER:
+                say(
+                    f"note: threads or exit handlers of code that was called went on for {LINGER:g} s; they were ended."
+                )
+                os.kill(child, signal.SIGKILL)
+        elif deadline and time.monotonic() > deadline + GRACE:
             late = True
             os.kill(child, signal.SIGKILL)
+
+
+def stated(board: mmap.mmap | None) -> int | None:
+    """The exit code that the child has stated; None so far."""
+    number: int = 0 if board is None else STATED.unpack(board[-STATED.size :])[0]
+    return number - 1 if number else None
 
 
 def read(board: mmap.mmap | None) -> tuple[float, str]:
@@ -116,9 +144,14 @@ def read(board: mmap.mmap | None) -> tuple[float, str]:
 
 
 def status_of(status: int, what: str, late: bool) -> int:
-    """The exit code for a child that ended so; said in a line where it could not say it."""
+    """The exit code for a child that ended so without stating one; said in a line, since it could not say it."""
     if os.WIFEXITED(status):
-        return os.WEXITSTATUS(status)
+        how = f"by exit code {os.WEXITSTATUS(status)}"
+        if what:
+            say(f"error: {what} ended the process {how}, as os._exit does; mend that code. {KEPT}")
+        else:
+            say(f"error: the process was ended before its time {how}, in no call of your code. {KEPT}")
+        return FAULT if what else INTERNAL_ERROR
     number = signal.Signals(os.WTERMSIG(status))
     if late:
         say(f"error: {what} did not return within the timeout and could not be interrupted, so it was ended. {KEPT}")

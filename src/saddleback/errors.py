@@ -51,17 +51,34 @@ class InputError(SaddlebackError):
 
 
 class SimulatorError(SaddlebackError):
-    """The simulator failed or returned something impossible; carries the state, action and seed key that show it."""
+    """The simulator failed or returned something impossible; carries the state, action and seed key that show it, what may be
+    done about it, and whether a process has come to an end over it."""
 
     exit_code = 5
 
-    def __init__(self, problem: str, *, state: Any, action: Any, key: tuple[int, ...] | None = None, index: int = 0):
+    def __init__(
+        self,
+        problem: str,
+        *,
+        state: Any,
+        action: Any,
+        key: tuple[int, ...] | None = None,
+        index: int = 0,
+        remedy: str = "mend the simulator",
+        ended: bool = False,
+    ):
         self.problem, self.state, self.action, self.key, self.index = problem, state, action, key, index
+        self.remedy, self.ended = remedy, ended
         where = f"state {state}, action {action}, sample {index}"
         seed = "" if key is None else f", seed key (seed, stream, pair, block) = {key}"
         super().__init__(
             f"the simulator {problem} (at {where}{seed}); fix the simulator and run again with the same seed."
         )
+
+    def at(self, **known: Any) -> SimulatorError:
+        """The same of a state, an action or a key that is known better."""
+        fields = ("state", "action", "key", "index", "remedy", "ended")
+        return SimulatorError(self.problem, **{name: getattr(self, name) for name in fields} | known)
 
 
 class BudgetError(SaddlebackError):
@@ -226,13 +243,18 @@ def plain_text(text: str, most: int = MOST_SHOWN) -> str:
 
 
 def what_happened(error: BaseException) -> str:
-    """``raised ValueError: text`` of anybody's exception, even of one whose text cannot be had."""
+    """``raised ValueError: text`` of anybody's exception."""
+    return f"raised {named(error)}"
+
+
+def named(error: BaseException) -> str:
+    """``ValueError: text`` of anybody's exception, even of one whose text cannot be had."""
     try:
         text = str(error)
     except BaseException as another:  # its own code runs here
         text = f"(its text cannot be had: {type(another).__name__})"
     name = plain_text(type(error).__name__, 80)
-    return f"raised {name}: {plain_text(text)}" if text else f"raised {name}"
+    return f"{name}: {plain_text(text)}" if text else name
 
 
 # ---- what a user wrote, checked on the way in ------------------------------------------------------------------------------

@@ -56,6 +56,7 @@ def test_what_it_prints_or_changes_is_no_part_of_the_answer(folder: Path, answer
     assert (done.returncode, done.stdout) == (0, answer)
     assert set(done.stderr.split()) == ({"NOISE"} if deed == "print" else set())
     assert {"run", "policy.npz", "events.jsonl"} <= {p.name for p in folder.iterdir()}
+    assert all(p.stat().st_mode & 0o600 == 0o600 for p in folder.rglob("*"))
 
 
 @pytest.mark.check
@@ -69,6 +70,46 @@ def test_workers_print_to_stderr(folder: Path, answer: str, more: list[str]) -> 
 def test_descriptors_that_it_closes_do_not_become_files_of_samples(folder: Path, answer: str) -> None:
     done = command(folder, "solve", "problem.toml", *QUICK, "--out", "run", place="import", deed="close")
     assert (done.returncode, done.stdout, done.stderr) == (0, answer, "")
+
+
+@pytest.mark.parametrize(
+    "deed", ["fork", *(pytest.param(d, marks=pytest.mark.check) for d in ("fork and fail", "last word"))]
+)
+def test_what_it_starts_or_leaves_behind_gives_no_answer(folder: Path, answer: str, deed: str) -> None:
+    """A process that it forks and that comes back as if it were ours; an exit handler that ends the process with another code."""
+    done = command(folder, "solve", "problem.toml", *QUICK, place="simulator", deed=deed)
+    assert (done.returncode, done.stdout, done.stderr) == (0, answer, "")
+
+
+@pytest.mark.check
+def test_threads_that_go_on_are_ended(folder: Path, answer: str) -> None:
+    done = command(folder, "solve", "problem.toml", *QUICK, place="simulator", deed="linger")
+    assert (done.returncode, done.stdout) == (0, answer) and "they were ended" in one_short_line(done.stderr)
+
+
+@pytest.mark.parametrize("place", ["simulator", *(pytest.param(p, marks=pytest.mark.check) for p in PLACES[1:])])
+def test_an_end_without_a_word_is_no_success(folder: Path, place: str) -> None:
+    """``os._exit(0)``: nothing was solved."""
+    done = command(folder, "solve", "problem.toml", *QUICK, "--out", "run", place=place, deed="leave")
+    text = one_short_line(done.stderr)
+    assert (done.returncode, done.stdout) == (ExitCode.FAULT, "") and "ended the process by exit code 0" in text
+    assert ("state 3, action 1" in text) == (place == "simulator")
+
+
+@pytest.mark.check
+@pytest.mark.parametrize(
+    ("deed", "says"),
+    [
+        ("leave elsewhere", "ended the process by exit code 0"),
+        ("hush", "heard all the same"),
+        ("shut", "has closed files that are not its own"),
+    ],
+)
+def test_no_answer_goes_elsewhere(folder: Path, deed: str, says: str) -> None:
+    """Least of all into a file that user code has opened under the number of one of ours."""
+    done = command(folder, "solve", "problem.toml", *QUICK, place="simulator", deed=deed)
+    assert (done.returncode, done.stdout) == (ExitCode.FAULT, "") and says in one_short_line(done.stderr)
+    assert all(p.stat().st_size == 0 for p in folder.glob("theirs-*"))
 
 
 VERBS = {

@@ -5,10 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 CODE = """
-import os, signal, sys, time, warnings
+import atexit, os, signal, sys, threading, time, warnings
 import numpy as np
 
 PLACE, DEED = os.environ.get("WILD_PLACE", ""), os.environ.get("WILD_DEED", "")
+DONE = []
+
+
+def ring(*_):
+    raise RuntimeError("an alarm")
 
 
 def deed(place):
@@ -16,6 +21,28 @@ def deed(place):
         return
     if DEED == "exit":
         sys.exit(0)
+    if DEED == "leave":
+        os._exit(0)
+    if DEED == "leave elsewhere":
+        threading.Thread(target=os._exit, args=(0,)).start()
+        time.sleep(10)
+    if DEED == "hush":
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        raise ValueError("heard all the same")
+    if DEED == "shut" and not DONE:
+        os.closerange(3, 256)
+        DONE.extend(open(f"theirs-{i}", "w") for i in range(16))
+    if DEED == "fork" and not DONE:
+        DONE.append(os.fork())
+    if DEED == "fork and fail" and not DONE:
+        DONE.append(os.fork())
+        if DONE == [0]:
+            raise ValueError
+    if DEED == "linger" and not DONE:
+        DONE.append(threading.Thread(target=time.sleep, args=(1000,)))
+        DONE[0].start()
+    if DEED == "last word" and not DONE:
+        DONE.append(atexit.register(os._exit, 3))
     if DEED == "interrupt":
         raise KeyboardInterrupt
     if DEED == "long":
@@ -41,6 +68,11 @@ def deed(place):
         sys.setrecursionlimit(80)
         warnings.simplefilter("error")
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGALRM, ring)
+        if not DONE:  # to ring when somebody else is at work
+            DONE.append(signal.setitimer(signal.ITIMER_REAL, 0.3))
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])
+        os.umask(0o777)
         for stream in filter(None, (sys.stdout, sys.stderr)):
             stream.close()
         sys.stdout = sys.stderr = None

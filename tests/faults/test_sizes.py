@@ -138,6 +138,14 @@ def test_a_problem_that_fits_is_not_refused(tmp_path: Path, monkeypatch: pytest.
 
 
 BOX = {"states": "{low = [0, 0], high = [1, 1]}", "start": "[0, 0]", "features": '[features]\nname = "polynomial"'}
+MORE = """
+[[constraints]]
+name = "c{}"
+values = "shop:pay"
+range = [0, 1]
+limit = ">= 1"
+units = "discounted"
+"""
 ASKED = {
     "a pool": BOX | {"more": "pool = 10_000_000"},
     "a pool with many actions": BOX | {"actions": "100_000_000"},
@@ -146,6 +154,7 @@ ASKED = {
     "coordinates": BOX | {"states": f"{{low = {[0] * 20_000}, high = {[1] * 20_000}}}", "start": f"{[0] * 20_000}"},
     "features": BOX | {"features": '[features]\nname = "radial-basis"\ngrid = 1_000_000_000_000'},
     "features of a function": BOX | {"features": f'[features]\nfunction = "shop:phi"\ndim = {10**30}'},
+    "constraints": {"features": "".join(MORE.format(i) for i in range(1000))},
     "a start": {"start": str(2**63 - 1)},
     "starts": {"start": f"[0, {10**300}]"},
     "a name": {"name": 1_000_000 * "x"},

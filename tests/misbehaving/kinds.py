@@ -114,6 +114,33 @@ def large_calls_are_biased(rng: np.random.Generator, n: int) -> Any:
     return rng.random(n) ** (2 if n > 256 else 1)
 
 
+def last_row_is_nothing(states: Any, actions: Any, rng: np.random.Generator) -> Any:
+    found = step(states, actions, rng)
+    found[-1] = 0
+    return found
+
+
+def mixed_and_large(draw: Callable[[np.random.Generator, int], Any]) -> Piece:
+    """Wrong numbers in large calls for several pairs, as rollouts make them and nothing else does."""
+
+    def sample(states: Any, actions: Any, rng: np.random.Generator) -> Any:
+        n = len(states)
+        wrong = n > 64 and len(np.unique(states * A + actions)) > 1
+        return lead(draw(rng, n) if wrong else rng.random(n), states, actions)
+
+    return sample
+
+
+def seeds_what_it_gets(states: Any, actions: Any, rng: np.random.Generator) -> Any:
+    rng.bit_generator.state = np.random.Philox(5).state
+    return step(states, actions, rng)
+
+
+def masked(states: Any, actions: Any, rng: np.random.Generator) -> Any:
+    found = step(states, actions, rng)
+    return np.ma.array(np.where(found == S - 1, 0, found), mask=found == S - 1)
+
+
 def first_row(states: Any, actions: Any, rng: np.random.Generator) -> Any:
     return lead(rng.random(len(states)), np.full_like(states, states[0]), np.full_like(actions, actions[0]))
 
@@ -281,6 +308,20 @@ def by_call(function: Piece) -> Piece:
     return drifting
 
 
+def after_twenty_calls(function: Piece) -> Piece:
+    calls = [0]
+
+    def tiring(states: Any, actions: Any) -> Any:
+        calls[0] += 1
+        return function(states, actions) * (1.0 if calls[0] <= 20 else 0.5)
+
+    return tiring
+
+
+def very_large_batches_are_other(function: Piece) -> Piece:
+    return lambda s, a: function(s, a) if len(s) < 700 else 0.5 * function(s, a)
+
+
 def large_batches_are_other(function: Piece) -> Piece:
     return lambda s, a: function(s, a) if len(s) < 100 else 0.5 * function(s, a)
 
@@ -328,6 +369,9 @@ KINDS: dict[str, Pieces] = {
     "float states": lambda: {"simulator": returned_as(np.float64)},
     "object states": lambda: {"simulator": returned_as(object)},
     "int8 starts": lambda: {"start": lambda n, rng: starts(n, rng).astype(np.int8)},
+    "masked states": lambda: {"simulator": masked},
+    "masked starts": lambda: {"start": lambda n, rng: np.ma.masked_equal(starts(n, rng), 2)},
+    "masked rewards": lambda: {"reward": lambda s, a: np.ma.masked_greater(reward(s, a), 0.5)},
     # rows of a simulator
     "one number for all rows": lambda: {"simulator": by_numbers(lambda rng, n: np.full(n, rng.random()))},
     "one number for a pair": lambda: {"simulator": one_a_pair},
@@ -342,9 +386,13 @@ KINDS: dict[str, Pieces] = {
     "sorted rows": lambda: {"simulator": sorted_rows},
     "large calls share a number": lambda: {"simulator": by_numbers(large_calls_share)},
     "a hundred numbers a call": lambda: {"simulator": by_numbers(first_thousand)},
+    "the last row is nothing": lambda: {"simulator": last_row_is_nothing},
+    "large mixed calls share a number": lambda: {"simulator": mixed_and_large(lambda rng, n: np.full(n, rng.random()))},
+    "large mixed calls are biased": lambda: {"simulator": mixed_and_large(lambda rng, n: rng.random(n) ** 3)},
     "large calls are biased": lambda: {"simulator": by_numbers(large_calls_are_biased)},
     # randomness and memory
     "seeded anew in every call": lambda: {"simulator": seeded_anew},
+    "seeds the generator it is given": lambda: {"simulator": seeds_what_it_gets},
     "three seeds": lambda: {"simulator": few_seeds},
     "the global generator": lambda: {"simulator": global_generator},
     "a generator of its own": lambda: {"simulator": OwnGenerator()},
@@ -359,6 +407,8 @@ KINDS: dict[str, Pieces] = {
     "cost that drifts": lambda: {"cost": by_call(cost)},
     "features that drift": lambda: {"features": by_call(phi)},
     "large batches of costs are halved": lambda: {"cost": large_batches_are_other(cost), "features": phi},
+    "reward that changes after twenty calls": lambda: {"reward": after_twenty_calls(reward)},
+    "very large batches of costs are halved": lambda: {"cost": very_large_batches_are_other(cost)},
     # start samplers
     "starts of its own seed": lambda: {"start": lambda n, rng: starts(n, np.random.default_rng(3))},
     "starts sorted": lambda: {"start": lambda n, rng: np.sort(starts(n, rng))},

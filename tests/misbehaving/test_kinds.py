@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from misbehaving.kinds import COST, GAMMA, KINDS, REWARD, RHO, P, S, model_of, problem_of, table
-from saddleback import SaddlebackError, Solution, solve
+from saddleback import InputError, Method, SaddlebackError, Solution, solve
 from saddleback.exact import solve_exactly
 from saddleback.runs.verdict import Reason
 
@@ -93,12 +93,48 @@ def test_in_twenty_of_twenty_seeds(kind: str) -> None:
     print(f"{kind}: {outcomes.count('refused')} refused, {outcomes.count('answered')} answered and true")
 
 
+class Policies:
+    """A solver whose policies toss a coin for each state, or one for all."""
+
+    num_actions = 2
+
+    def __init__(self, sound: bool):
+        self.sound = sound
+
+    def solve(self, problem: Any, buffer: Any, mixing: Any) -> list[Any]:
+        return [self] * len(mixing)
+
+    def probabilities(self, states: Any) -> Any:
+        return np.full((len(states), 2), 0.5)
+
+    def act(self, states: Any, rng: np.random.Generator) -> Any:
+        return rng.integers(0, 2, len(states)) if self.sound else np.full(len(states), rng.integers(0, 2))
+
+    def mean_features(self, features: Any, states: Any) -> Any:
+        return features.all(states).mean(axis=1)
+
+    def key(self) -> bytes:
+        return b"coins"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_policies_of_ones_own_draw_each_action_by_itself(seed: int) -> None:
+    def solved(sound: bool) -> Solution:
+        method = Method(solver=Policies(sound))
+        return solve(problem_of({}), model_of({}), samples=SAMPLES, seed=seed, delta=DELTA, method=method)
+
+    assert not falsehoods(solved(True))
+    with pytest.raises(InputError, match="policy Policies` must draw each action by itself"):
+        solved(False)
+
+
 def test_without_the_examination_proofs_are_false(monkeypatch: pytest.MonkeyPatch) -> None:
     """The control: what the examination is for."""
     for module in ("solving.prepare", "certificates.prove"):
         monkeypatch.setattr(f"saddleback.{module}.examine", lambda *_: 0)
     monkeypatch.setattr("saddleback.sampling.collect.examine_blocks", lambda *_: None)
     monkeypatch.setattr("saddleback.certificates.guide.examine_starts", lambda *_: None)
+    monkeypatch.setattr("saddleback.certificates.values.rollouts.examine_rollouts", lambda *_: None)
     for kind in ("one number for all rows", "first row only", "one start for all"):
         pieces = KINDS[kind]()
         found = (solve(problem_of(pieces), model_of(pieces), samples=SAMPLES, seed=s) for s in range(5))

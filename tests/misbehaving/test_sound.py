@@ -14,9 +14,9 @@ import pytest
 from saddleback import SaddlebackError, Start, zoo
 from saddleback.instances.instance import Instance
 from saddleback.sampling.blocks import Block, BlockSource, InOrder
-from saddleback.sampling.drawn_rows import examine_blocks, examine_starts
+from saddleback.sampling.drawn_rows import examine_blocks, examine_rollouts, examine_starts
 from saddleback.sampling.examination import EXAMINATION_CALLS, examine
-from saddleback.simulators.generative_model import Stream, generator
+from saddleback.simulators.generative_model import Draw, Stream, generator
 from saddleback.simulators.independence import fisher, in_no_order, one_law, ungrouped, unrelated
 
 ZOO = sorted(zoo.BY_NAME)
@@ -84,6 +84,39 @@ def test_start_samplers_that_draw_what_they_say_are_believed() -> None:
                 law(1 << 16, generator(seed, Stream.START, 0, 0)),
                 space,
             )
+
+
+def rolled(draw: Callable[[np.random.Generator, int], Any], seed: int) -> list[Any]:
+    """Rows as rollouts ask for them: fewer from call to call, of pairs that the answers lead to; two of five ways on each."""
+    rng, at, rows = generator(seed, Stream.ROLLOUT, 0, 0), np.zeros(512, dtype=np.int64), []
+    while len(at) > 1:
+        actions = rng.integers(0, 2, len(at))
+        following = (at + actions + (draw(rng, len(at)) < 0.4)) % 5
+        rows.append((at, actions, Draw(following, None)))
+        at = following[rng.random(len(at)) < 0.9]
+    return rows
+
+
+def refused_rollouts(draw: Callable[[np.random.Generator, int], Any], runs: int) -> int:
+    """In how many runs rollouts are refused, each by its first test."""
+    refused, model = 0, zoo.make("river-swim").simulator
+    for seed in range(runs):
+        try:
+            examine_rollouts(model.metered(), rolled(draw, seed), (seed, int(Stream.ROLLOUT), 0, 0))
+        except SaddlebackError:
+            refused += 1
+    return refused
+
+
+@pytest.mark.slow
+def test_rollouts_are_refused_as_often_as_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first test has 1/8 of all alarms, so at a level of 0.4 sound rollouts are refused with p ≤ 0.05: of 200 runs, more
+    than 30 with probability below 1e-6. Those that share numbers are, at the level of a run."""
+    shared = refused_rollouts(lambda rng, n: np.full(n, rng.random()), 5)
+    monkeypatch.setattr("saddleback.sampling.drawn_rows.FALSE_ALARM", 0.4)
+    sound = refused_rollouts(lambda rng, n: rng.random(n), 200)
+    print(f"{sound} of 200 sound ones refused at 0.05, {shared} of 5 that share numbers")
+    assert sound <= 30 and shared == 5
 
 
 # ---- the tests themselves -----------------------------------------------------------------------------------------------

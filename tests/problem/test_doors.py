@@ -15,7 +15,7 @@ import pytest
 import scipy.sparse
 
 from saddleback import CMDP, BoxStates, Constraint, FeatureFunction, FeatureMatrix, GenerativeModel, Start, Table, solve
-from saddleback.errors import InputError
+from saddleback.errors import InputError, SaddlebackError, SimulatorError
 from saddleback.features import Frame, Joined, PerAction, Stacked, StateFunction, StateMap, Tiles, WithConstant
 from saddleback.features.base import FeatureMap, StateMatrix
 from saddleback.problem.policies import GreedyPolicy, MixturePolicy, TabularPolicy
@@ -23,6 +23,7 @@ from saddleback.problem.signals import LoopedMap
 from saddleback.problem.user_code import frozen
 from saddleback.runs.events import tell
 from saddleback.sampling.trajectories import act
+from saddleback.simulators.function import as_simulator
 from saddleback.solving.prepared import GuardedPolicy, canonical
 
 BOX = BoxStates([0.0], [1.0])
@@ -279,3 +280,70 @@ def test_every_listener_has_an_event_of_its_own() -> None:
     seen: list[Any] = []
     tell([lambda event: event["values"].clear(), seen.append], {"values": [1, 2]})
     assert seen == [{"values": [1, 2]}]
+
+
+# ---- what is no array of numbers ----------------------------------------------------------------------------------------
+
+
+def hidden(x: Any) -> Any:
+    """The same with its first entry masked."""
+    return np.ma.array(x, mask=np.arange(np.size(x)).reshape(np.shape(x)) == 0)
+
+
+@pytest.mark.parametrize("door", ["features", "reward", "cost", "simulator", "start"])
+def test_what_lies_under_a_mask_is_no_value(door: str) -> None:
+    with pytest.raises(SaddlebackError, match="masked"):
+        answer(**{door: lambda *given: hidden(HONEST[door](*given))})
+
+
+def test_arrays_with_masked_entries_are_refused() -> None:
+    P, reward, cost = np.full((3, 2, 3), 1 / 3), np.zeros((3, 2)), np.ones((1, 3, 2))
+    limit = [Constraint("c", cost[0], ">=", 0.1)]
+    refused: list[Callable[[], Any]] = [
+        lambda: CMDP(0.5, 0, 2, 3, hidden(reward), limit),
+        lambda: CMDP(0.5, 0, 2, 3, reward, [Constraint("c", hidden(cost[0]), ">=", 0.1)]),
+        lambda: CMDP(0.5, hidden(np.full(3, 1 / 3)), 2, 3, reward, limit),
+        lambda: CMDP(0.5, Start(hidden(np.array([0, 1])), np.array([0.5, 0.5])), 2, 3, reward, limit),
+        lambda: CMDP(0.5, 0, 2, 3, reward, limit, candidates=(hidden(np.arange(3)), np.zeros(3, dtype=np.int64))),
+        lambda: FeatureMatrix(hidden(np.ones((3, 2, 4)))),
+        lambda: Table.of(hidden(P), reward, cost, [0.1], gamma=0.5, rho=np.full(3, 1 / 3)),
+        lambda: Table.of(P, hidden(reward), cost, [0.1], gamma=0.5, rho=np.full(3, 1 / 3)),
+    ]
+    for make in refused:
+        with pytest.raises(InputError, match="masked"):
+            make()
+
+
+@pytest.mark.parametrize("given", ["1.5", b"1", 1 + 2j, np.complex128(1), np.datetime64("2026-01-01"), np.ma.masked])
+@pytest.mark.parametrize("batched", [False, True])
+def test_signals_that_are_no_numbers_are_not_made_numbers(given: Any, batched: bool) -> None:
+    """By NumPy, which reads text, drops imaginary parts and counts days."""
+    limit = Constraint("c", None, ">=", 0.1, range=(0, 1e6))
+    problem = CMDP(0.5, 0, 2, 3, None, [limit], reward_range=(0, 1e6))
+
+    def step(s: Any, a: Any, rng: np.random.Generator) -> Any:
+        return (s, [given] * len(s), [0.5] * len(s)) if batched else (s, given, 0.5)
+
+    with pytest.raises(SimulatorError, match=r"signals|raised"):
+        as_simulator(problem, step, batched=batched).sample(
+            np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64), np.random.default_rng(0)
+        )
+
+
+@pytest.mark.parametrize("raised", [SystemExit(0), GeneratorExit(), ZeroDivisionError()], ids=repr)
+def test_objects_of_ones_own_that_fail_are_named(raised: BaseException) -> None:
+    """They do not end the program, with or without a word."""
+
+    class Failing(Vandals):
+        def at(self, states: Any, actions: Any) -> Any:
+            raise raised
+
+    class FailingPolicy(VandalPolicy):
+        def act(self, states: Any, rng: np.random.Generator) -> Any:
+            raise raised
+
+    states, name = np.zeros((2, 1)), type(raised).__name__
+    with pytest.raises(InputError, match=f"`Failing` must not fail.*`at` that raised {name}"):
+        problem_with(Failing()).required_features().at(states, np.zeros(2, dtype=np.int64))
+    with pytest.raises(InputError, match=f"`FailingPolicy` must not fail.*`act` that raised {name}"):
+        GuardedPolicy(FailingPolicy()).act(states, np.random.default_rng(0))

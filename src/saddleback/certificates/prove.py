@@ -51,7 +51,7 @@ from saddleback.problem.spaces import Array
 from saddleback.sampling.buffer import Buffer
 from saddleback.sampling.collect import collect
 from saddleback.sampling.counted_buffer import cut
-from saddleback.sampling.examination import examine
+from saddleback.sampling.examination import examine, examine_again
 from saddleback.sampling.trajectories import plan_rollouts, steps_per_rollout
 from saddleback.simulators.generative_model import GenerativeModel, Stream
 
@@ -162,6 +162,7 @@ def certify_guided(guide: Guide, model: GenerativeModel, request: Request) -> Ce
         measured = _measure(guide, guide.mixture, model, request, shares, fresh, meter, hidden)
     bound = None if plan is None or fresh is None else plan.prove(problem, fresh, shares.delta).raised(hidden)
     report = examine_linearity(guide, model, request, shares.tests, None if measured is None else measured.limits)
+    examine_again(model)
     proved = None if refuted(report) else bound
     needs = bound_assumes(problem, guide.design) if bound is None else bound.assumes
     evidence = Evidence(bound=None if bound is None else bound.evidence(problem))

@@ -236,7 +236,7 @@ def main(arguments: list[str] | None = None, *, own_process: bool = False, board
         return
     except SaddlebackError as error:
         _say(str(error))
-        sys.exit(error.exit_code)
+        sys.exit(error.exit_code or ExitCode.FAULT)  # an error that user code has made may say anything
     except MemoryError:
         pass  # said below, when the exception has let go of what the run held: there is memory for it then
     except OSError as error:  # of a file that is not ours to name better, such as a closed standard output

@@ -64,10 +64,11 @@ def _apart(own_process: bool) -> Iterator[None]:
         if own_process:
             os.dup2(2, 1)
             _listen()
-        state.surroundings = _Surroundings(own_process)
+        state.surroundings = surroundings = _Surroundings(own_process)
         try:
             yield
         finally:
+            surroundings.end()
             _hand_over(state.answers)
     finally:
         state.answers, state.surroundings = None, None
@@ -78,8 +79,10 @@ def _apart(own_process: bool) -> Iterator[None]:
             sys.stdout = before
 
 
-def _hand_over(stream: TextIO) -> None:
+def _hand_over(stream: TextIO | None) -> None:
     """Write out what is left; a reader who has gone, or a full disk, is an error now, and no more at the end of the process."""
+    if stream is None:
+        return
     try:
         stream.flush()
     except OSError:
@@ -95,6 +98,7 @@ def _private(number: int, like: TextIO) -> TextIO:
 
 # Without the wrapping of Python's module, which takes 7 µs: this is asked after every call of user code.
 _handler_of: Callable[[int], Any] = getattr(sys.modules.get("_signal"), "getsignal", signal.getsignal)
+_set_mask: Callable[[int, Any], Any] = getattr(sys.modules.get("_signal"), "pthread_sigmask", signal.pthread_sigmask)
 
 
 class _Aside(io.TextIOBase):
@@ -114,9 +118,15 @@ class _Surroundings:
         self._own_process = own_process
         self._home = self._theirs = _folder()
         self._error = os.dup(2) if own_process else -1
+        self._error_file = _file_of(self._error)
         self._stderr = sys.stderr
         self._stdout: Any = None
-        self._handlers = {number: _handler_of(number) for number in SIGNALS} if own_process else {}
+        listened = (*SIGNALS, signal.SIGALRM)
+        self._handlers = {number: _handler_of(number) for number in listened} if own_process else {}
+        self._signal_mask, self._file_mask = signal.pthread_sigmask(signal.SIG_BLOCK, []), os.umask(0o077)
+        os.umask(self._file_mask)
+        self._answers = -1 if state.answers is None or not own_process else state.answers.fileno()
+        self._answers_file = _file_of(self._answers)
         self._floats, self._depth = np.geterr(), sys.getrecursionlimit()
         self._filters = list(warnings.filters)
         self._put_streams_back()
@@ -133,6 +143,10 @@ class _Surroundings:
         if self._theirs != self._home and self._home is not None:
             os.chdir(self._home)
         self._put_streams_back()
+        if self._own_process:
+            signal.setitimer(signal.ITIMER_REAL, 0)  # an alarm of theirs would ring in the middle of our work
+            _set_mask(signal.SIG_SETMASK, self._signal_mask)
+            os.umask(self._file_mask)
         for number, handler in self._handlers.items():
             if _handler_of(number) is not handler:
                 signal.signal(number, handler)
@@ -142,6 +156,21 @@ class _Surroundings:
             sys.setrecursionlimit(self._depth)
         if warnings.filters != self._filters:
             warnings.filters[:] = self._filters  # type: ignore[index]
+        if self._own_process and _file_of(self._answers) != self._answers_file:
+            state.answers = None  # its descriptor may be a file of theirs by now: nothing is written to it any more
+            raise SaddlebackError("code that was called has closed files that are not its own; mend it.")
+
+    def end(self) -> None:
+        """What is said from now on is heard, whatever they have made of stderr."""
+        if self._own_process:
+            self._put_back(2)
+
+    def _put_back(self, number: int) -> None:
+        """A standard descriptor goes to stderr again; nowhere, if they have closed what was kept for it."""
+        if _file_of(self._error) == self._error_file:
+            os.dup2(self._error, number)
+        elif _file_of(number) is None:
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)
 
     def _put_streams_back(self) -> None:
         if self._own_process:
@@ -149,14 +178,23 @@ class _Surroundings:
                 try:
                     os.get_inheritable(number)  # the cheapest question that a closed one does not answer
                 except OSError:
-                    os.dup2(self._error, number)
+                    self._put_back(number)
         if sys.stderr is not self._stderr or self._stderr.closed:
             if self._stderr.closed and self._own_process:
-                os.dup2(self._error, 2)
+                self._put_back(2)
                 self._stderr = _stream(2)
             sys.stderr = self._stderr
         if self._stdout is None or sys.stdout is not self._stdout or self._stdout.closed:
             sys.stdout = self._stdout = _stream(1) if self._own_process else _Aside()
+
+
+def _file_of(number: int) -> tuple[int, int] | None:
+    """Where a descriptor goes; None where it is closed."""
+    try:
+        found = os.fstat(number)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _stream(number: int) -> TextIO:

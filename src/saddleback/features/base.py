@@ -25,8 +25,8 @@ import numpy as np
 from saddleback.errors import InputError, require
 from saddleback.problem.numerics import first_largest
 from saddleback.problem.policies import maximum_over_actions
-from saddleback.problem.spaces import Actions, Array, Features, States
-from saddleback.problem.user_code import Guarded, calling, frozen, lent
+from saddleback.problem.spaces import Actions, Array, Features, States, unmasked
+from saddleback.problem.user_code import Guarded, calling, frozen, lent, received
 
 MOST_FEATURES = 20_000
 """Dimension above which a map is refused: a design works with d × d matrices, and this one takes 3 GB."""
@@ -71,7 +71,7 @@ class FeatureMatrix(FeatureMap):
     phi: Array
 
     def __post_init__(self) -> None:
-        phi = frozen(np.asarray(self.phi))
+        phi = frozen(unmasked("phi", self.phi))
         object.__setattr__(self, "phi", phi)
         require(phi.ndim == 3, "phi", "must have shape (S, A, d)", phi.shape, "give one vector a pair")
         require(phi.dtype == np.float64, "phi", "must be float64", str(phi.dtype), "convert it where it is made")
@@ -123,7 +123,7 @@ def failed(said: str) -> InputError:
 
 def as_rows(found: Array, number: int, dim: int, of: str, over: str) -> Array:
     """A copy of what a user's function has returned, refused unless it is float64 ``(number, dim)``."""
-    rows = np.array(found)
+    rows = received(found)
     good = rows.shape == (number, dim) and rows.dtype == np.float64
     rule = f"must return a float64 array {(number, dim)} for {number} {of}"
     require(good, "features", rule, f"{rows.dtype} {rows.shape}", f"vectorise the function over {over}")
@@ -177,7 +177,7 @@ class StateMatrix(StateMap):
     constant: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        psi = frozen(np.asarray(self.psi))
+        psi = frozen(unmasked("psi", self.psi))
         object.__setattr__(self, "psi", psi)
         require(psi.ndim == 2, "psi", "must have shape (S, k)", psi.shape, "give one vector a state")
         require(psi.dtype == np.float64, "psi", "must be float64", str(psi.dtype), "convert it where it is made")

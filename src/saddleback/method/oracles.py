@@ -6,7 +6,7 @@
 The reward □ = r + λᵀc is handed over as a point of the simplex, σ = (1, λ)/(1 + Σλ), so □_σ = σᵀ(r, c_1..c_m) ∈ [0, 1]
 and R = 1: every solver here is positively homogeneous, the policy is the same, and λ = ∞ ("constraints only") is a point
 like any other. *Buffer oracles* see the problem and a buffer, never the simulator; *interactive oracles* get a metered
-:class:`Tap` on it.
+:class:`~saddleback.sampling.buffer.Tap` on it.
 """
 
 from __future__ import annotations
@@ -24,27 +24,8 @@ from saddleback.designs.design import Design
 from saddleback.errors import NumericalError, optional_package, require
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import Policy
-from saddleback.problem.spaces import Actions, Array, States
-from saddleback.sampling.buffer import Buffer, counted
-
-
-class Tap(Protocol):
-    """What an interactive oracle may draw from: a simulator with a stream of its own, metered and limited."""
-
-    num_queries: int
-
-    @property
-    def remaining(self) -> int:
-        """How many more samples may be drawn."""
-        ...
-
-    def draw(self, states: States, actions: Actions) -> tuple[States, Array | None]:
-        """One next state per pair, and the observed signals where there are some."""
-        ...
-
-    def generator(self) -> np.random.Generator:
-        """Random numbers for choices that are not simulator calls."""
-        ...
+from saddleback.problem.spaces import Array
+from saddleback.sampling.buffer import Buffer, Tap, counted
 
 
 @runtime_checkable

@@ -37,10 +37,20 @@ from saddleback.problem.policies import Policy
 from saddleback.problem.signals import Constraint as Constraint
 from saddleback.problem.signals import Sense as Sense
 from saddleback.problem.signals import Signal, SignalFunction, read_constraints, read_signal
-from saddleback.problem.spaces import MOST, Actions, Array, BoxStates, Features, FiniteStates, States, StateSpace
+from saddleback.problem.spaces import (
+    MOST,
+    Actions,
+    Array,
+    BoxStates,
+    Features,
+    FiniteStates,
+    States,
+    StateSpace,
+    read_pairs,
+)
 from saddleback.problem.start import Start as Start
 from saddleback.problem.start import read_start
-from saddleback.problem.user_code import frozen_if_array, read_pairs
+from saddleback.problem.user_code import frozen_if_array
 
 _POOL = 8192  # pairs of a pool that nobody has given
 _GAMMA = "for undiscounted problems choose a horizon H and set gamma = 1 - 1/H"

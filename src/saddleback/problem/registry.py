@@ -18,7 +18,7 @@ from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import TypeVar
 
 from saddleback.errors import InputError, require
-from saddleback.problem.user_code import as_value, calling
+from saddleback.problem.user_code import calling, fail_as_value
 
 Part = TypeVar("Part")
 
@@ -61,12 +61,14 @@ class Registry(MutableMapping[str, Part]):
     def _load(self, point: EntryPoint) -> Part:
         remedy = f"mend or uninstall {_package(point)}"
 
-        def failed(said: str) -> InputError:
-            rule = f"must load from the package {_package(point)}"
-            return InputError(point.name, rule, f"{as_value(said, 'a module')} in {point.value}", remedy)
-
-        with calling(f"the module of {point.value}", 1, failed):
-            part: Part = point.load()
+        rule = f"must load from the package {_package(point)}"
+        try:
+            with calling(f"the module of {point.value}"):
+                part: Part = point.load()
+        except BaseException as error:  # somebody's module: anything can happen
+            fail_as_value(
+                error, "a module", lambda found: InputError(point.name, rule, f"{found} in {point.value}", remedy)
+            )
         rule = f"must be something to call in the package {_package(point)}"
         require(callable(part), point.name, rule, f"{part!r} as {point.value}", remedy)
         return part

@@ -27,13 +27,14 @@ from saddleback.problem.spaces import (
     own_states,
     refuse_float32,
 )
-from saddleback.problem.user_code import calling, fail, frozen, lent
+from saddleback.problem.user_code import calling, fail, frozen, lent, received
 
 SignalFunction = Callable[[States, Actions], Array]
 Sense = Literal[">=", "<="]
 
 _RANGE_SLACK = 1e-9  # of the span: how far a value may lie outside its declared range before it is refused
 _CONSTRAINT = 'write constraints=[Constraint("energy", cost, "<=", 12.0)]'
+MOST_CONSTRAINTS = 1000
 _MOST_KEPT = 1 << 22  # pairs of a finite space whose values are kept
 
 
@@ -109,7 +110,7 @@ class PairFunction:
         if self._for_one:
             return self._one_by_one(states, actions)
         with calling(self.name, len(states), lambda said: self._failed(said, f"for {len(states)} pairs")):
-            x = np.array(self.function(lent(states), lent(actions)))
+            x = received(self.function(lent(states), lent(actions)))
         rule, remedy = (
             f"must return an array ({len(states)},) for {len(states)} pairs",
             "vectorise it over states and actions",
@@ -157,7 +158,7 @@ class PairFunction:
             x = self._call(state, action)
         except BaseException as error:
             fail(error, lambda said: self._failed(said, f"at state {state}, action {shown}"))
-        if np.ndim(x) != 0 or np.asarray(x).dtype.kind not in "iubf":
+        if np.ndim(x) != 0 or np.asarray(x).dtype.kind not in "iubf" or x is np.ma.masked:
             where = f"{x!r:.80} at state {state}, action {shown}"
             raise InputError(self.name, "must return a number for a pair", where, "return reward or cost only")
         return x
@@ -260,7 +261,7 @@ def _array(name: str, given: Any, space: StateSpace, num_actions: int) -> Array:
 
 def _stacked(name: str, values: list[Any]) -> Any:
     try:
-        return np.array(values)
+        return received(values)
     except ValueError:
         lengths = sorted({np.size(v) for v in values})
         remedy = "return the same number of them at every pair"
@@ -272,6 +273,8 @@ def read_constraints(given: Any) -> Sequence[Constraint]:
     if isinstance(given, (str, bytes, Mapping, Constraint)) or not isinstance(given, Sequence):
         rule = "must be a list of Constraint"
         raise InputError("constraints", rule, f"{type(given).__name__} {given!r:.60}", _CONSTRAINT)
+    remedy = "each is another multiplier and another interval: leave some out, or put several into one signal"
+    require(len(given) <= MOST_CONSTRAINTS, "constraints", f"must be at most {MOST_CONSTRAINTS:,}", len(given), remedy)
     for i, c in enumerate(given):
         require(isinstance(c, Constraint), f"constraints[{i}]", "must be a Constraint", f"{c!r:.60}", _CONSTRAINT)
         check_name(f"constraints[{i}].name", c.name, _CONSTRAINT)

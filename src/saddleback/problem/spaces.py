@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from saddleback.errors import InputError, plain_text, require, whole_number
-from saddleback.problem.user_code import frozen
+from saddleback.problem.user_code import frozen, received
 
 Array = NDArray[np.float64]
 States = NDArray[Any]
@@ -24,6 +24,7 @@ Actions = NDArray[np.int64]
 MOST = 1 << 62
 """States are fewer, and actions at most as many: int64 can number them."""
 
+_NO_NUMBERS = (str, bytes, np.datetime64, np.timedelta64)  # although NumPy makes some of them
 _LISTED = 100_000  # states whose names are listed for reports
 
 
@@ -190,16 +191,43 @@ def refuse_float32(name: str, x: NDArray[Any]) -> None:
     require(x.dtype.kind in "iub" or x.dtype == np.float64, name, rule, str(x.dtype), remedy)
 
 
+def returned_numbers(given: Any) -> Array:
+    """A copy in float64 of what a user's function has returned; TypeError or ValueError for what NumPy would make numbers of:
+    text, dates, complex numbers, and what lies under a mask."""
+    x = received(given)
+    text = x.dtype.kind == "O" and any(isinstance(entry, _NO_NUMBERS) for entry in x.flat)
+    if x.dtype.kind not in "iubfO" or text:
+        raise TypeError("no numbers")
+    return x.astype(np.float64)
+
+
+def unmasked(name: str, given: Any) -> NDArray[Any]:
+    """An array that a user gave, which has a value everywhere."""
+    remedy = "fill the gaps, as with .filled(value)"
+    require(not np.ma.is_masked(given), name, "must have no masked entries", "some", remedy)
+    return np.asarray(given)
+
+
 def as_float64(name: str, given: Any) -> Array:
     """An array of float64; ragged lists, text and numbers that lost digits before are refused."""
     try:
-        x = np.asarray(given)
+        x = unmasked(name, given)
     except ValueError:
         raise InputError(name, "must have rows of one length", "rows of several", "make all rows alike") from None
     if x.dtype.kind in "OUSMmV" or x.dtype.kind == "c":
         raise InputError(name, "must be an array of numbers", f"{type(given).__name__} {x.dtype}", "give numbers only")
     refuse_float32(name, x)
     return x.astype(np.float64)
+
+
+def read_pairs(name: str, given: Any, space: StateSpace) -> tuple[States, Actions]:
+    """Pairs (states, actions) that a user gave, to keep: states of the space's own type, and whole numbers."""
+    try:
+        states, actions = (unmasked(name, x) for x in given)
+    except (TypeError, ValueError):
+        remedy = "give an array of states and an array of actions"
+        raise InputError(name, "must be a pair (states, actions)", f"{type(given).__name__}", remedy) from None
+    return frozen(space.cast(states)), frozen(actions.astype(np.int64) if actions.dtype.kind in "iu" else actions)
 
 
 def _radical_inverses(number: int, base: int) -> Array:

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from saddleback.errors import InputError, number, require
-from saddleback.problem.spaces import Array, FiniteStates, States, StateSpace, as_float64
-from saddleback.problem.user_code import calling, frozen, frozen_if_array
+from saddleback.problem.spaces import Array, FiniteStates, States, StateSpace, as_float64, unmasked
+from saddleback.problem.user_code import calling, frozen, frozen_if_array, received
 
 StartSampler = Callable[[int, np.random.Generator], States]
 """``sampler(number, rng)``: so many independent start states."""
@@ -34,7 +34,8 @@ class Start:
         for word in ("states", "weights"):  # what the problem refuses, such as rows of several lengths, stays as it is
             object.__setattr__(self, word, frozen_if_array(getattr(self, word)))
         states, weights = self.states, self.weights
-        if not (isinstance(states, np.ndarray) and isinstance(weights, np.ndarray)):
+        masked = np.ma.is_masked(states) or np.ma.is_masked(weights)
+        if masked or not (isinstance(states, np.ndarray) and isinstance(weights, np.ndarray)):
             return
         if states.dtype.kind in "iuf":
             states = frozen(states.astype(np.float64 if states.dtype.kind == "f" else np.int64, copy=False))
@@ -73,7 +74,7 @@ class Start:
     def check(self, space: StateSpace) -> None:
         """Refuse start states outside ``space``, and weights that are no distribution over them."""
         try:
-            given = np.asarray(self.states)
+            given = unmasked("start.states", self.states)
         except ValueError:
             given = np.empty(0, dtype=object)
         wrong = space.well_formed(given)
@@ -81,7 +82,7 @@ class Start:
         outside = np.flatnonzero(space.outside(given))
         if outside.size:
             raise InputError("start.states", "must lie in the state space", given[outside[0]], "move it inside")
-        w = np.asarray(self.weights)
+        w = unmasked("start.weights", self.weights)
         good = w.dtype.kind in "iuf" and w.shape == (len(given),) and bool(np.all(w >= 0))
         rule = "must be non-negative, one a start state, and sum to 1"
         require(good and abs(float(w.sum()) - 1) < 1e-9, "start.weights", rule, w, "give a probability vector")
@@ -94,7 +95,7 @@ def asked(sampler: StartSampler, number: int, rng: np.random.Generator) -> State
         return InputError("sampler", "must give states", f"a function that {said}", "mend it: sampler(number, rng)")
 
     with calling("the sampler of states", number, failed):
-        return np.array(sampler(number, rng))
+        return received(sampler(number, rng))
 
 
 def read_start(given: Any, space: StateSpace) -> Start:

@@ -7,6 +7,7 @@
 
 *What comes out.* SystemExit, GeneratorExit and exceptions without a legible text are faults of that code like any other: one
 short message. So is a KeyboardInterrupt that no signal has caused. Errors of ours, a lack of memory and real interrupts pass.
+A process that such code has forked, and that comes back as if it were this one, ends there.
 
 *How long it takes.* Within :func:`time_limit` a call that takes longer is interrupted, in the main thread: the limit is for up
 to 4,096 rows, and larger calls have their share more.
@@ -27,6 +28,7 @@ costs little beside a call of Python code. Objects of this package need no guard
 
 from __future__ import annotations
 
+import os
 import signal
 import struct
 import threading
@@ -36,10 +38,9 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TextIO, TypeVar
 
-from saddleback.errors import InputError, SaddlebackError, number, plain_text, what_happened
+from saddleback.errors import InputError, SaddlebackError, named, number, plain_text, what_happened
 
 if TYPE_CHECKING:  # the front page of the command line, which needs no arrays, comes without NumPy
-    import numpy as np
     from numpy.typing import NDArray
 
 ROWS = 4096  # for which the limit is meant
@@ -84,7 +85,7 @@ class calling:
     """Around a call for so many ``rows``. ``what`` is text or makes it, None for code of our own, which needs no watching; with
     ``make`` all that comes out goes to :func:`fail`."""
 
-    __slots__ = ("_make", "_outer", "_rows", "_what")
+    __slots__ = ("_make", "_outer", "_process", "_rows", "_what")
 
     def __init__(
         self, what: str | Callable[[], str] | None, rows: int = 1, make: Callable[[str], SaddlebackError] | None = None
@@ -92,6 +93,7 @@ class calling:
         self._what, self._rows, self._make, self._outer = what, rows, make, False
 
     def __enter__(self) -> None:
+        self._process = os.getpid()
         if threading.get_ident() != _MAIN:
             return
         if state.caught:
@@ -108,6 +110,8 @@ class calling:
                 signal.setitimer(signal.ITIMER_REAL, _seconds(state.limit, self._rows), _AGAIN)
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if os.getpid() != self._process:
+            os._exit(1)  # the work is the other's, and so are the files, the locks and the answer
         if threading.get_ident() == _MAIN:
             self._leave()
         if error is not None and self._make is not None:
@@ -137,9 +141,10 @@ def fail(error: BaseException, make: Callable[[str], SaddlebackError]) -> NoRetu
     raise make(said) from error
 
 
-def as_value(said: str, who: str) -> str:
-    """The same as the value that a message has got: ``ValueError: text``, or ``a module that did not return …``."""
-    return said.removeprefix("raised ") if said.startswith("raised ") else f"{who} that {said}"
+def fail_as_value(error: BaseException, who: str, make: Callable[[str], SaddlebackError]) -> NoReturn:
+    """The same with what a message has got: ``ValueError: text``, or ``a module that did not return …``."""
+    late = isinstance(error, TimeUp)
+    fail(error, lambda said: make(f"{who} that {said}" if late else named(error)))
 
 
 def is_interrupt(error: BaseException) -> bool:
@@ -208,7 +213,7 @@ def _seconds(limit: float, rows: int) -> float:
 
 def _post(what: str, rows: int) -> None:
     deadline = 0.0 if state.limit is None else time.monotonic() + _seconds(state.limit, rows)
-    text = plain_text(what, 1000).encode("utf-8", "backslashreplace")[: len(state.board) - BOARD.size - 1]
+    text = plain_text(what, 1000).encode("utf-8", "backslashreplace")  # which leaves the board's last bytes alone
     state.board[: BOARD.size + len(text) + 1] = BOARD.pack(deadline) + text + b"\0"
 
 
@@ -224,6 +229,16 @@ def lent(array: NDArray[Any]) -> NDArray[Any]:
     return np.array(array)
 
 
+def received(given: Any) -> NDArray[Any]:
+    """A copy of what a user's function has returned; masked entries are no values, whatever lies under the mask."""
+    import numpy as np
+
+    masked = any(x is np.ma.masked for x in given) if isinstance(given, (list, tuple)) else np.ma.is_masked(given)
+    if masked:
+        raise ValueError("an array with masked entries was returned")
+    return np.array(given)
+
+
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
     """The same numbers in memory of their own, which not even its owner can make writeable; itself where it is that."""
     import numpy as np
@@ -237,6 +252,8 @@ def frozen_if_array(given: Any) -> Any:
     """What a user gave, with its numbers kept where it is an array or a list, and itself where it is a function or None."""
     import numpy as np
 
+    if np.ma.is_masked(given):  # refused with a message where it is read
+        return given
     listed = isinstance(given, (np.ndarray, Sequence)) and not isinstance(given, (str, bytes))
     array = np.asarray(given) if isinstance(given, np.ndarray) or (listed and _even(given)) else None
     return given if array is None or array.dtype.hasobject else frozen(array)
@@ -267,10 +284,16 @@ class Guarded:
     def _ask(self, name: str, *given: Any) -> Any:
         import numpy as np
 
-        found = getattr(self.inner, name)(*(lent(x) if isinstance(x, np.ndarray) else x for x in given))
-        if isinstance(found, np.ndarray):
-            return np.array(found)
+        rows = max((len(x) for x in given if isinstance(x, np.ndarray) and x.ndim), default=1)
+        with calling(f"{name} of {type(self.inner).__name__}", rows, lambda said: self._failed(name, said)):
+            found = getattr(self.inner, name)(*(lent(x) if isinstance(x, np.ndarray) else x for x in given))
+            if isinstance(found, np.ndarray):
+                return received(found)
         return guarded(found, type(self)) if name in ("held", "restricted") else found  # another map of theirs
+
+    def _failed(self, name: str, said: str) -> InputError:
+        rule, found = "must not fail for a state of the problem", f"a method `{name}` that {said}"
+        return InputError(type(self.inner).__name__, rule, found, "mend it")
 
 
 class GuardedFeatures(Guarded):
@@ -316,15 +339,3 @@ def guarded(given: Given, guard: type[Guarded]) -> Given:
     """What a user gave behind its guard; objects of this package, and what is guarded already, as they are."""
     ours = type(given).__module__.partition(".")[0] == __name__.partition(".")[0]
     return given if ours else guard(given)  # type: ignore[return-value]
-
-
-def read_pairs(name: str, given: Any, space: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Pairs (states, actions) that a user gave, to keep: states of the space's own type, and whole numbers."""
-    import numpy as np
-
-    try:
-        states, actions = (np.asarray(x) for x in given)
-    except (TypeError, ValueError):
-        remedy = "give an array of states and an array of actions"
-        raise InputError(name, "must be a pair (states, actions)", f"{type(given).__name__}", remedy) from None
-    return frozen(space.cast(states)), frozen(actions.astype(np.int64) if actions.dtype.kind in "iu" else actions)

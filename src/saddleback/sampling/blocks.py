@@ -23,7 +23,6 @@ from saddleback.simulators.generative_model import BLOCK, Draw, GenerativeModel,
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 Key = tuple[int, int, int, int]
-ENDED = "its worker process"  # words of what is said of a block over which a process has come to an end
 
 
 class Block(NamedTuple):

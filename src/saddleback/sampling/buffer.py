@@ -11,7 +11,7 @@ V may also be an array over ``support``, the distinct next states that are held.
 :class:`saddleback.sampling.counted_buffer.CountedBuffer` holds its samples or their counts, and has the estimated model;
 :class:`saddleback.sampling.streamed_buffer.StreamedBuffer` leaves them where they lie, so its support is empty and the only
 array over it is V̂⁰ = 0. Whoever needs the model asks for a :func:`counted` buffer. Pairs may have different numbers of
-samples; then M is per pair, and T is common.
+samples; then M is per pair, and T is common. An oracle that draws its samples itself has a :class:`Tap` in a buffer's place.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from saddleback.designs.design import Design
 from saddleback.errors import InputError
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.spaces import Array, States
+from saddleback.problem.spaces import Actions, Array, States
 from saddleback.sampling.value_functions import MaxDifference, Parametric, PolicyValue, SoftDifference
 
 ROUNDING = 1e-11
@@ -55,6 +55,25 @@ class Samples:
     def total(self) -> int:
         """Number of simulator calls."""
         return sum(len(s) for s in self.next_states) - self.num_shared
+
+
+class Tap(Protocol):
+    """What an interactive oracle may draw from: a simulator with a stream of its own, metered and limited."""
+
+    num_queries: int
+
+    @property
+    def remaining(self) -> int:
+        """How many more samples may be drawn."""
+        ...
+
+    def draw(self, states: States, actions: Actions) -> tuple[States, Array | None]:
+        """One next state per pair, and the observed signals where there are some."""
+        ...
+
+    def generator(self) -> np.random.Generator:
+        """Random numbers for choices that are not simulator calls."""
+        ...
 
 
 class Buffer(Protocol):

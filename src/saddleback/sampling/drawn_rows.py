@@ -1,13 +1,17 @@
-"""Rows that a run draws anyway, put to exact tests of independence: blocks of samples, and the start states of a certificate.
+"""Rows that a run draws anyway, put to exact tests of independence: blocks of samples, rollouts, and start states.
 
 **Blocks** are calls of up to 4,096 rows of one pair: their halves must have one law, and that of the pair's earlier block and of
 its rows in mixed calls (:mod:`.examination`); rows must not depend on those at any distance before, nor on the same rows of
-another block. **Start states** come from a sampler, which is asked 32 times for 32 more: states of one call must not agree too
+another block. **Rollouts** are calls of up to 1,024 rows of many pairs: the first answers to a pair, in the order in which they came,
+must not depend on one another, nor have another law than its other rows; the actions of a user's policy, asked 32 times for 32
+in a few start states, must not agree too often. **Start states** come from a sampler, which is asked 32 times for 32 more: states of one call must not agree too
 often, nor those of the same place in all calls, and neither the halves of a sample nor samples of other sizes differ.
 
 All tests are exact (:mod:`saddleback.simulators.independence`): together they accuse a sound simulator in one run of a million
-at most, of which half is for the examination at the start of a run, a quarter for blocks (the n-th test has 1/n(n+1) of it) and a
-quarter for start states.
+at most, of which half is for the examination at the start of a run, a quarter for blocks, rollouts and policies (the n-th test has 1/n(n+1) of
+it) and a quarter for start states. Which pairs rollouts come to, and how often, depends on the answers; but what the first N
+visits to a pair lead to is independent all the same, and the place of a pair among those that are visited is known before its
+first answer: the tests of the i-th have 1/i(i+1) of what all rollouts have.
 """
 
 from __future__ import annotations
@@ -21,13 +25,21 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from saddleback.errors import InputError, SimulatorError
-from saddleback.problem.spaces import Array, States, StateSpace
+from saddleback.problem.spaces import Actions, Array, States, StateSpace
+from saddleback.problem.user_code import Guarded
 from saddleback.sampling.blocks import Key
-from saddleback.simulators.generative_model import Draw, GenerativeModel
+from saddleback.simulators.generative_model import Draw, GenerativeModel, Stream, generator
 from saddleback.simulators.independence import FALSE_ALARM, few_columns, in_no_order, one_law, ungrouped, unrelated
 
 _BLOCK_PAIRS, _LEAST = 4, 64  # pairs of a collection whose blocks are looked at, and rows that there must be
 _MOST_KNOWN, _MOST_ROWS = 64, 2048  # pairs of which a block is remembered, and rows of it
+_VISITS, _VISITED, _MOST_VISITED = (
+    (64, 256, 1024, 4096),
+    256,
+    8,
+)  # N; and pairs: the first ones, and the most that are tested
+MOST_ROLLED = 1 << 14  # rows of rollouts that are looked at
+_POLICY_STATES, _POLICIES = 4, 20  # states in which a user's policy is asked, and their place in a key
 _STARTS, _START_CALLS = 32, 32  # start states a call, and calls
 
 SHARED = (
@@ -45,12 +57,13 @@ _OTHER = (
 @dataclass
 class Notes:
     """What is known of a simulator in one run: values ``(k, n)`` of pairs from mixed calls and from their latest block;
-    ``numbers`` are those of the tests of blocks."""
+    ``numbers`` are those of the tests of blocks and rollouts, ``again`` asks functions what they were asked before."""
 
     examined: bool = False
     mixed: dict[bytes, Array] = field(default_factory=dict)
     blocks: dict[bytes, tuple[Key, Array | None]] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    again: list[Callable[[], None]] = field(default_factory=list)
 
 
 _NOTES: WeakKeyDictionary[GenerativeModel, Notes] = WeakKeyDictionary()
@@ -98,6 +111,46 @@ def examine_blocks(model: GenerativeModel, pairs: list[tuple[Any, Any, Key, list
         previous = drawn[:, :_MOST_ROWS]
         if name in notes.blocks or len(notes.blocks) < _MOST_KNOWN:
             notes.blocks[name] = (key, previous)
+
+
+def examine_rollouts(model: GenerativeModel, rows: list[tuple[States, Actions, Draw]], key: Key) -> None:
+    """Refuse rollouts whose rows, call by call, are not independent or not of the law of earlier samples."""
+    notes, number = notes_of(model), next(notes_of(model).numbers)
+    if not rows:
+        return
+    states, actions = (np.concatenate([row[i] for row in rows]) for i in (0, 1))
+    values, pairs = columns_of([drawn for _, _, drawn in rows]), np.column_stack([states, actions])
+    _, first, which, visits = np.unique(pairs, axis=0, return_index=True, return_inverse=True, return_counts=True)
+    ranked = [(i, x) for i, x in enumerate(np.argsort(first)[:_VISITED], start=1) if visits[x] >= _VISITS[0]]
+    share = FALSE_ALARM / 4 / (number * (number + 1)) / (3 * len(_VISITS) * len(values))
+    for i, x in ranked[:_MOST_VISITED]:
+        state, action = states[first[x]], actions[first[x]]
+        name, mine = name_of(state, action), values[:, which.ravel() == x]
+        known = [y for y in (notes.mixed.get(name), notes.blocks.get(name, (key, None))[1]) if y is not None]
+        for N in (n for n in _VISITS if n <= visits[x]):
+            for j, column in enumerate(mine[:, :N]):
+                tests = [(in_no_order(column), SHARED), *((one_law(y[j], column), _OTHER) for y in known)]
+                for p, text in tests:
+                    if p <= share / (i * (i + 1)):
+                        raise SimulatorError(f"{text} (p = {p:.1g})", state=state, action=action, key=key)
+
+
+def examine_policies(model: GenerativeModel, members: Sequence[Any], states: States, seed: int) -> None:
+    """Refuse policies of a user's whose actions in one of the ``states`` are not drawn one by one; no simulator call is made."""
+    notes = notes_of(model)
+    for member in members:
+        if not isinstance(member, Guarded):
+            continue
+        for state in states[:_POLICY_STATES]:
+            rows = np.repeat(state[None], _STARTS, axis=0)
+            rngs = (generator(seed, Stream.EXAMINATION, _POLICIES, call) for call in range(_START_CALLS))
+            drawn, number = np.array([member.act(rows, rng) for rng in rngs], dtype=np.float64), next(notes.numbers)
+            if min(ungrouped(drawn), ungrouped(drawn.T)) <= FALSE_ALARM / 4 / (number * (number + 1)) / 2:
+                found = f"actions in state {state} that agree too often, in one call or from call to call"
+                remedy = "draw a random number for each state, from the rng that is given"
+                raise InputError(
+                    f"policy {type(member.inner).__name__}", "must draw each action by itself", found, remedy
+                )
 
 
 def _aligned(one: Array, two: Array) -> float:

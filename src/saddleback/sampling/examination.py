@@ -1,7 +1,7 @@
 """What every run asks of users' code before it believes it: rows that are independent, of each other and of what went before.
 
-**Functions of pairs** (features, rewards, costs) are asked for the same pairs in one batch, once more, in another order and alone.
-The answers must be equal up to rounding.
+**Functions of pairs** (features, rewards, costs) are asked for the same pairs in one batch, once more, in another order, in a larger
+batch and alone, and when all is drawn (:func:`examine_again`). The answers must be equal up to rounding.
 
 **Simulators** are asked eight questions about 16 pairs, again, and in another order. Other answers in another order, where the
 same order gives the same answers, are memory; so is a question that takes random numbers once and none when it is asked again.
@@ -20,7 +20,7 @@ accused).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -49,7 +49,7 @@ _PAIRS, _ALONE, _UNIFORM, _UNIFORM_ROWS, _CALLS, _ROWS = 4, 16, 8, 16, 32, 4  # 
 EXAMINATION_CALLS = (3 * _QUESTIONS + _PILOT) * _ASKED + _PAIRS * (_ALONE + _UNIFORM * _UNIFORM_ROWS + _CALLS * _ROWS)
 """Simulator calls of :func:`examine`, at the most."""
 
-_FUNCTION_PAIRS, _FUNCTION_ALONE = 512, 4
+_FUNCTION_PAIRS, _FUNCTION_ALONE, _FUNCTION_ROWS = 512, 4, 2048
 _REPEATED, _MIXED, _TRIED, _BY_ITSELF = 1, 2, 3, 10  # what a block of an examination is for
 
 _MEMORY = (
@@ -77,13 +77,19 @@ def examine(
         return
     notes.examined = True
     before, rng = model.num_queries, generator(seed, Stream.EXAMINATION, 0, 0)
-    _examine_functions(problem, rng)
+    notes.again = _examine_functions(problem, rng)
     try:
         _examine_simulator(Questions(model, problem, *_some_of(pairs, _ASKED, rng), seed), _innermost(executor))
     finally:
         calls, model.num_queries = model.num_queries - before, before
         if executor is not None and hasattr(executor, "check_calls"):
             executor.check_calls += calls
+
+
+def examine_again(model: GenerativeModel) -> None:
+    """Refuse functions of pairs that have changed since :func:`examine`."""
+    for ask in notes_of(model).again:
+        ask()
 
 
 def _innermost(executor: Executor | None) -> Executor:
@@ -95,11 +101,12 @@ def _innermost(executor: Executor | None) -> Executor:
 # ---- functions of pairs ------------------------------------------------------------------------------------------------
 
 
-def _examine_functions(problem: CMDP, rng: np.random.Generator) -> None:
-    """Features, rewards and costs: each pair by itself."""
+def _examine_functions(problem: CMDP, rng: np.random.Generator) -> list[Callable[[], None]]:
+    """Features, rewards and costs: each pair by itself. What is returned asks them again."""
     states, actions = _some_of(problem.pairs(), _FUNCTION_PAIRS, rng)
     order = rng.permutation(len(actions))
     known = [(s.name, s.at) for s in problem.signals if callable(s.values)]
+    many, later = np.resize(order, _FUNCTION_ROWS), list[Callable[[], None]]()
     if problem.features is not None:
         known.append(("features", problem.features.at))
     for name, function in known:
@@ -119,8 +126,15 @@ def _examine_functions(problem: CMDP, rng: np.random.Generator) -> None:
 
         compare(slice(None), function(states, actions), "when asked again")
         compare(order, function(states[order], actions[order]), "in another order")
+        compare(many, function(states[many], actions[many]), f"in a batch of {len(many)}")
         for i in range(min(_FUNCTION_ALONE, len(actions))):
             compare(slice(i, i + 1), function(states[i : i + 1], actions[i : i + 1]), "alone")
+
+        def ask(function: Any = function, compare: Any = compare) -> None:
+            compare(slice(None), function(states, actions), "at the end of the run")
+
+        later.append(ask)
+    return later
 
 
 def _some_of(pairs: tuple[States, Actions], number: int, rng: np.random.Generator) -> tuple[States, Actions]:

@@ -23,7 +23,7 @@ from saddleback.errors import SimulatorError
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.digest import digest
 from saddleback.problem.spaces import Actions, Array, BoxStates, States
-from saddleback.sampling.blocks import ENDED, Block, Source
+from saddleback.sampling.blocks import Block, Source
 from saddleback.simulators.generative_model import Draw, GenerativeModel, Stream, first_difference, generator
 from saddleback.simulators.sources import sources_of
 
@@ -108,7 +108,7 @@ def _answers(probes: Probes, ask: Ask) -> list[Draw]:
         forward = ask(probes.draw, blocks)
         backward = ask(probes.draw, blocks[::-1])[::-1]
     except SimulatorError as error:
-        if ENDED in error.problem:  # one of the question's pairs: which of them?
+        if error.ended:  # one of the question's pairs: which of them?
             ask(probes.draw, [Block(int(Stream.DESIGN), _ALONE, x, 1) for x in range(_PROBES)])
         raise
     finally:

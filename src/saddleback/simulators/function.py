@@ -26,15 +26,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from saddleback.errors import InputError, SaddlebackError, SimulatorError, require, takes
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.names import Action, state_space
-from saddleback.problem.spaces import Actions, FiniteStates, States, StateSpace
+from saddleback.problem.spaces import Actions, FiniteStates, States, StateSpace, returned_numbers
 from saddleback.simulators.generative_model import (
+    EXPECTED,
     NOT_DRAWN_AGAIN,
     GenerativeModel,
     Stream,
@@ -130,6 +131,7 @@ class Looped:
                 i,
                 f"returned {len(returned)} things where no signal is named; name them in `signals`, or give the problem "
                 "reward=None (or a constraint's signal=None) where the simulator returns it",
+                "declare as observed what it returns, or return the next state alone",
             )
         return returned
 
@@ -143,7 +145,7 @@ class Looped:
                 returned = (returned[0], *returned[1])
             if not isinstance(returned, tuple) or len(returned) != wanted:
                 found = f"{len(returned)} things" if isinstance(returned, tuple) else type(returned).__name__
-                tray.refuse(i, f"returned {found} where next state, {', '.join(self.observed)} are expected")
+                tray.refuse(i, f"returned {found} where next state, {', '.join(self.observed)} are expected", EXPECTED)
             next_state, values = returned[0], dict(zip(self.observed, returned[1:], strict=True))
         self._put(tray, i, next_state)
         tray.put_signals(i, [0.0 if name is None else values[name] for name in self.signals])
@@ -163,25 +165,29 @@ class Batched:
 
     def __call__(self, states: States, actions: Actions, rng: np.random.Generator) -> Any:
         """Next states, and the signals ``(n, 1+m)`` if there are any."""
+
+        def refuse(problem: str) -> NoReturn:
+            raise SimulatorError(problem, state=states[0], action=actions[0], remedy=EXPECTED)
+
         returned = self.function(states, actions, rng)
         if isinstance(returned, dict):
             missing = [name for name in (_NEXT, *self.observed) if name not in returned]
             if missing:
-                raise KeyError(f"no {missing[0]!r} in the dict that was returned")
+                refuse(f"returned a dict without {missing[0]!r}")
             returned = (returned[_NEXT], *(returned[name] for name in self.observed))
         if not self.signals or not isinstance(returned, tuple):
             return returned[0] if isinstance(returned, tuple) and len(returned) == 1 else returned
         if len(returned) == 2 and np.ndim(returned[1]) == 2:
             return returned
         if len(returned) != 1 + len(self.observed):
-            raise ValueError(f"{len(returned)} things where next states, {', '.join(self.observed)} are expected")
+            refuse(f"returned {len(returned)} things where next states, {', '.join(self.observed)} are expected")
         columns = dict(zip(self.observed, returned[1:], strict=True))
         signals = np.zeros((len(states), len(self.signals)))
         for j, name in enumerate(self.signals):
             if name is not None:
-                column = np.asarray(columns[name], dtype=np.float64)
+                column = returned_numbers(columns[name])
                 if column.shape != (len(states),):
-                    raise ValueError(f"the signal {name!r} has shape {column.shape} instead of {(len(states),)}")
+                    refuse(f"returned the signal {name!r} of shape {column.shape} instead of {(len(states),)}")
                 signals[:, j] = column
         return returned[0], signals
 

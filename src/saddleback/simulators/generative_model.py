@@ -26,11 +26,16 @@ from saddleback.errors import BudgetError, InputError, SimulatorError, whole_num
 from saddleback.problem.names import state_space
 from saddleback.problem.numerics import Stream as Stream
 from saddleback.problem.numerics import generator as generator
-from saddleback.problem.spaces import Actions, Array, FiniteStates, States, StateSpace
-from saddleback.problem.user_code import calling, culprit, fail
+from saddleback.problem.spaces import Actions, Array, FiniteStates, States, StateSpace, returned_numbers
+from saddleback.problem.user_code import TimeUp, calling, culprit, fail, received
 
 BLOCK = 4096
 """Samples of one pair that share a random stream: a constant of the file formats too."""
+
+ANSWER = "it must answer for every state and action"
+LATE = f"{ANSWER}, or be given more time with --timeout"
+EXPECTED = "return the next state, then what is declared as observed, in the order reward, constraints"
+FINITE = "a reward or cost must be a finite number: look for a division by zero or a logarithm of zero"
 
 _FEW = 8  # pairs of a call that are all named where it ends the process
 
@@ -115,10 +120,10 @@ class GenerativeModel:
         except SimulatorError as error:  # an adapter that knows which of the pairs it was, but not the key
             if error.key is not None:
                 raise
-            known = {"state": self._shown(error.state), "action": error.action, "index": error.index}
-            raise SimulatorError(error.problem, **known, key=key) from error.__cause__
+            raise error.at(state=self._shown(error.state), key=key) from error.__cause__
         except BaseException as error:  # the user's code: anything can happen, and the pair must be named
-            fail(error, lambda said: self._failed(said, states, actions, key))
+            late = isinstance(error, TimeUp)
+            fail(error, lambda said: self._failed(said, states, actions, key, late))
 
     def _asked(self, states: States, actions: Actions, key: tuple[int, ...] | None) -> str:
         """What a call asks for, in words."""
@@ -127,7 +132,9 @@ class GenerativeModel:
         between = "; " if len(states) <= _FEW else " … "
         return f"the simulator (at {between.join(pairs)}" + (")" if key is None else f", seed key {key})")
 
-    def _failed(self, said: str, states: States, actions: Actions, key: tuple[int, ...] | None) -> SimulatorError:
+    def _failed(
+        self, said: str, states: States, actions: Actions, key: tuple[int, ...] | None, late: bool
+    ) -> SimulatorError:
         """The error, with the pair that fails by itself: one of a batch is found by asking for parts of it again."""
         at, n = 0, len(states)
         if np.any(states != states[0]) or np.any(actions != actions[0]):
@@ -139,46 +146,52 @@ class GenerativeModel:
 
             found = culprit(again, n)
             at, said = (0, f"{said}, for a batch of {n} pairs from this one on") if found is None else (found, said)
-        return SimulatorError(said, state=self._shown(states[at]), action=actions[at], key=key, index=at)
+        where: dict[str, Any] = {"state": self._shown(states[at]), "action": actions[at], "key": key, "index": at}
+        return SimulatorError(said, **where, remedy=LATE if late else ANSWER)
 
     def _checked(self, returned: Any, states: States, actions: Actions, key: tuple[int, ...] | None) -> Draw:
-        def refuse(problem: str, index: int = 0) -> NoReturn:
+        def refuse(problem: str, remedy: str, index: int = 0) -> NoReturn:
             state, action = self._shown(states[index]), actions[index]
-            raise SimulatorError(problem, state=state, action=action, key=key, index=index)
+            raise SimulatorError(problem, state=state, action=action, key=key, index=index, remedy=remedy)
+
+        kind = "return integers 0, 1, 2, … for finite states, a row of floats a state for a box"
 
         if isinstance(returned, tuple) and len(returned) != 2:
-            refuse(f"returned a tuple of {len(returned)} where next states, or next states and signals, are expected")
+            found = f"returned a tuple of {len(returned)} where next states, or next states and signals, are expected"
+            refuse(found, EXPECTED)
         next_states, signals = returned if isinstance(returned, tuple) else (returned, None)
         try:
-            next_states = np.array(next_states)  # a copy: the simulator may reuse its array
+            next_states = received(next_states)  # a copy: the simulator may reuse its array
         except ValueError:
-            refuse("returned next states of the wrong kind: they must be alike, one a pair")
+            refuse("returned next states of the wrong kind: they must be alike, one a pair, and none masked", kind)
         wrong = self.states.well_formed(next_states)
         if wrong:
-            refuse(f"returned next states of the wrong kind: they {wrong}")
+            refuse(f"returned next states of the wrong kind: they {wrong}", kind)
         if len(next_states) != len(states):
-            refuse(f"returned {len(next_states)} next states for {len(states)} pairs")
+            found = f"returned {len(next_states)} next states for {len(states)} pairs"
+            refuse(found, "return one next state for each pair that is asked about")
         outside = np.flatnonzero(self.states.outside(next_states))
         if outside.size:
             i = int(outside[0])
-            refuse(f"returned the next state {next_states[i]}, which is outside the state space {self.states}", i)
+            found = f"returned the next state {next_states[i]}, which is outside the state space {self.states}"
+            refuse(found, "mend the step that leaves it, or declare a larger space: nothing is clipped for you", i)
         next_states = self.states.cast(next_states)  # one type for all, whatever the simulator computes in
         if self.num_signals == 0:
             return Draw(next_states, None)
         if signals is None:
-            refuse(f"returned no signals although {self.num_signals} are observed")
+            remedy = "return (next_states, signals) where something is declared as observed"
+            refuse(f"returned no signals although {self.num_signals} are observed", remedy)
         try:
-            if np.asarray(signals).dtype.kind not in "iubfO":  # text and complex numbers would be taken for numbers
-                raise TypeError
-            signals = np.array(signals, dtype=np.float64)
+            signals = returned_numbers(signals)
         except (TypeError, ValueError):
-            refuse(f"returned signals that are not numbers: {signals!r:.80}")
+            refuse(f"returned signals that are not numbers: {signals!r:.80}", FINITE)
         if signals.shape != (len(states), self.num_signals):
-            refuse(f"returned signals of shape {signals.shape} instead of {(len(states), self.num_signals)}")
+            found = f"returned signals of shape {signals.shape} instead of {(len(states), self.num_signals)}"
+            refuse(found, "return one row a pair: the reward, then each constraint")
         bad = np.argwhere(~np.isfinite(signals))
         if bad.size:
             i, j = map(int, bad[0])
-            refuse(f"returned the signal {signals[i, j]} in column {j}", i)
+            refuse(f"returned the signal {signals[i, j]} in column {j}", FINITE, i)
         return Draw(next_states, signals)
 
     @property

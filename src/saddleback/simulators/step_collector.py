@@ -13,11 +13,15 @@ from typing import Any, NoReturn
 import numpy as np
 
 from saddleback.errors import InputError, SimulatorError, require
-from saddleback.problem.spaces import Actions, Array, FiniteStates, States, StateSpace
-from saddleback.problem.user_code import fail
+from saddleback.problem.spaces import Actions, Array, FiniteStates, States, StateSpace, returned_numbers
+from saddleback.problem.user_code import TimeUp, fail
+from saddleback.simulators.generative_model import ANSWER, LATE
 
 Signals = Sequence[str | None]
 """Names of the observed signals, the reward first, then one a constraint; None where the problem knows the signal."""
+
+_WHOLE = "return an integer 0, 1, 2, … for finite states"
+_BOX = "return one number a coordinate of the declared box"
 
 
 class Tray:
@@ -42,21 +46,21 @@ class Tray:
             try:
                 self.next_states[i] = operator.index(next_state)
             except (TypeError, OverflowError):
-                self.refuse(i, f"returned the next state {next_state!r}, which is not a whole number")
+                self.refuse(i, f"returned the next state {next_state!r}, which is not a whole number", _WHOLE)
             return
         try:
-            x = np.asarray(next_state, dtype=np.float64)
+            x = returned_numbers(next_state)
         except (TypeError, ValueError):
-            self.refuse(i, f"returned the next state {next_state!r}, which is not an array of numbers")
+            self.refuse(i, f"returned the next state {next_state!r}, which is not an array of numbers", _BOX)
         if x.shape != self.shape and not (x.shape == () and self.shape == (1,)):
-            self.refuse(i, f"returned a next state of shape {x.shape} instead of {self.shape}")
+            self.refuse(i, f"returned a next state of shape {x.shape} instead of {self.shape}", _BOX)
         self.next_states[i] = x
 
     def put_signals(self, i: int, values: Sequence[Any]) -> None:
         """The signals of pair i."""
         assert self.signals is not None
         try:
-            self.signals[i] = values
+            self.signals[i] = returned_numbers(values)
         except (TypeError, ValueError):
             self.refuse(i, f"returned the signals {list(values)!r}, which are not {self.signals.shape[1]} numbers")
 
@@ -78,16 +82,17 @@ class Tray:
                 self.failed(i, error)
         return self.answer()
 
-    def refuse(self, i: int, problem: str) -> NoReturn:
+    def refuse(self, i: int, problem: str, remedy: str = "mend the simulator") -> NoReturn:
         """Raise the error that names pair i."""
-        raise self._error(i, problem)
+        raise self._error(i, problem, remedy)
 
     def failed(self, i: int, error: BaseException) -> NoReturn:
         """The simulator raised ``error`` at pair i."""
-        fail(error, lambda said: self._error(i, said))
+        remedy = LATE if isinstance(error, TimeUp) else ANSWER
+        fail(error, lambda said: self._error(i, said, remedy))
 
-    def _error(self, i: int, problem: str) -> SimulatorError:
-        return SimulatorError(problem, state=self.states[i], action=self.actions[i], index=i)
+    def _error(self, i: int, problem: str, remedy: str) -> SimulatorError:
+        return SimulatorError(problem, state=self.states[i], action=self.actions[i], index=i, remedy=remedy)
 
     def answer(self) -> Any:
         """What :class:`saddleback.simulators.generative_model.GenerativeModel` takes."""

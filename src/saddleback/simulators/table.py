@@ -22,7 +22,7 @@ from saddleback.features import FeatureMatrix
 from saddleback.problem.actions import permitted_policy, read_allowed, stand_ins_of
 from saddleback.problem.cmdp import CMDP, Constraint, Sense, Start
 from saddleback.problem.policies import TabularPolicy, as_table
-from saddleback.problem.spaces import Actions, Array, FiniteStates, States
+from saddleback.problem.spaces import Actions, Array, FiniteStates, States, unmasked
 from saddleback.problem.user_code import frozen
 from saddleback.simulators.generative_model import GenerativeModel
 
@@ -106,7 +106,7 @@ class Table:
             names,
             float(discount.item()),
             start,
-            None if phi is None else frozen(np.asarray(phi)),
+            None if phi is None else frozen(unmasked("phi", phi)),
             actions_allowed=allowed,
             **more,
         )
@@ -200,7 +200,7 @@ class TableSampler:
 def as_numbers(name: str, given: Any) -> Array:
     """An array of float64, or an :class:`InputError` where the input is ragged, text or of lower precision."""
     try:
-        x = np.asarray(given)
+        x = unmasked(name, given)
     except ValueError:
         remedy = "make all rows alike"
         raise InputError(name, "must be a rectangular array of numbers", "a ragged one", remedy) from None

@@ -13,6 +13,7 @@ import pytest
 
 from saddleback.errors import InputError, SaddlebackError, SimulatorError
 from saddleback.sampling.executors import Ray, Serial
+from saddleback.sampling.fingerprint import fingerprint_of
 from sampling.executors import faulty_simulators as faulty
 
 ray = pytest.importorskip("ray", reason="Ray is an extra: pip install 'saddleback[ray]'")
@@ -128,6 +129,22 @@ def test_a_hanging_call_is_ended_and_named(cluster, tmp_path):
     assert isinstance(error, SimulatorError) and error.key == (5, 0, faulty.PAIR, 0)
     assert "did not return within the timeout of 1 s" in str(error)
     assert faulty.gone([int(p) for p in faulty.lines(tmp_path, "pids")])
+
+
+def test_probes_are_made_in_the_cluster(cluster):
+    """In the order given; a pair that ends its process ends none of ours, and is named."""
+
+    def deadly(states, actions, rng):
+        if np.any((states == 2) & (actions == 1)):
+            os._exit(3)
+        return faulty.uniform(states, actions, rng)
+
+    with Ray(2) as executor:
+        assert executor.in_order(str, range(20)) == [str(i) for i in range(20)] and executor.workers == 2
+        source = faulty.source(deadly)
+        with pytest.raises(SimulatorError, match="ended its worker process 2 times") as caught:
+            fingerprint_of(source.problem, source.model, executor.in_order)
+    assert (caught.value.state, caught.value.action, caught.value.ended) == (2, 1, True)
 
 
 @pytest.mark.parametrize("warm", [False, True], ids=["tasks", "actors"])

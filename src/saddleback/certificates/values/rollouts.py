@@ -44,6 +44,7 @@ from saddleback.problem.policies import MixturePolicy, Policy
 from saddleback.problem.spaces import Actions, Array, States
 from saddleback.sampling.blocks import Executor, InOrder, in_key_order
 from saddleback.sampling.buffer import Buffer
+from saddleback.sampling.drawn_rows import MOST_ROLLED, examine_policies, examine_rollouts
 from saddleback.sampling.trajectories import (
     ALPHA,
     CHUNK,
@@ -55,7 +56,7 @@ from saddleback.sampling.trajectories import (
     waves_of,
 )
 from saddleback.sampling.trajectories import steps_per_rollout as steps_per_rollout
-from saddleback.simulators.generative_model import GenerativeModel, Stream
+from saddleback.simulators.generative_model import Draw, GenerativeModel, Stream
 
 ValueFunction = Callable[[States], Array]
 """V̂ of r, c_1..c_m at states, ``(n, 1+m)``, in utilities."""
@@ -176,9 +177,10 @@ def roll_out(
     ``observers`` see every step of every chunk; they change nothing. ``executor`` draws the tapes (None: here).
     """
     m, gamma, H, num_rollouts = problem.num_constraints, problem.gamma, problem.horizon, plan.number
+    examine_policies(model, mixture.members, problem.start.states, seed)
     gains = np.empty((num_rollouts, 1 + m))
     members, starts = np.empty((2, num_rollouts), dtype=np.int64)
-    steps, cut = 0, False
+    steps, cut, rows = 0, False, list[tuple[States, Actions, Draw]]()
     first, last = waves_of(chunks_for(Stream.ROLLOUT, group, num_rollouts))
     for chunks, held in ((first, math.inf), (last, sum(chunk.size for chunk in last))):
         room = math.inf if chunks is first else max(0, plan.steps - steps) / held
@@ -186,10 +188,13 @@ def roll_out(
         for chunk, tape in in_key_order((executor or InOrder()).run(source.draw, chunks)):
             part = slice(chunk.block * CHUNK, chunk.block * CHUNK + chunk.size)
             cast, transitions = source.play(chunk, tape)
+            if steps < MOST_ROLLED:
+                transitions = _noted(transitions, rows)
             members[part], starts[part] = cast
             gains[part], running = _gains(problem, baseline, cast, transitions, observers, part.start)
             steps += len(tape.next_states)
             cut |= room * chunk.size - len(tape.next_states) < running
+    examine_rollouts(model, rows, (seed, int(Stream.ROLLOUT), group, 0))
     at_starts = np.array([f(problem.start.states) for f in baseline.functions])  # (k, starts, 1+m)
     mixed = np.einsum("k,ksj->sj", mixture.weights, at_starts)
     centre = problem.start.weights @ mixed
@@ -212,6 +217,12 @@ def roll_out(
         len(mixture.weights),
     )
     return replace(found.widened(2 * H), cut=True) if cut else found
+
+
+def _noted(transitions: Iterator[Transition], rows: list[tuple[States, Actions, Draw]]) -> Iterator[Transition]:
+    for step in transitions:
+        rows.append((step.states, step.actions, step.drawn))
+        yield step
 
 
 def _gains(

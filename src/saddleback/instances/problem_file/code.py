@@ -22,7 +22,7 @@ from typing import Any
 
 from saddleback.files.json_file import plain, short
 from saddleback.instances.problem_file.sections import Section
-from saddleback.problem.user_code import as_value, calling, fail
+from saddleback.problem.user_code import calling, fail_as_value
 
 _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
@@ -79,10 +79,8 @@ def imported(section: Section, key: str) -> Imported:
     except NoFunctionError as error:
         raise section.fault(key, "must name a function", plain(str(error), 300), "check the spelling") from None
     except BaseException as error:  # the user's module: anything can happen
-        fail(
-            error,
-            lambda said: section.fault(key, "must name code that can be imported", as_value(said, "a module"), remedy),
-        )
+        rule = "must name code that can be imported"
+        fail_as_value(error, "a module", lambda found: section.fault(key, rule, found, remedy))
     return Imported(folder, path)
 
 

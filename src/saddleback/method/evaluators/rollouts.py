@@ -24,11 +24,11 @@ from scipy.special import stdtrit
 
 from saddleback.errors import BudgetError, InputError, require
 from saddleback.method.evaluators.lstd import LSTD
-from saddleback.method.oracles import Evaluator, Interval, Tap
+from saddleback.method.oracles import Evaluator, Interval
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import Policy
 from saddleback.problem.spaces import Actions, Array, States
-from saddleback.sampling.buffer import Buffer
+from saddleback.sampling.buffer import Buffer, Tap
 
 
 class Played(NamedTuple):

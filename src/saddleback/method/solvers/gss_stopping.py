@@ -46,13 +46,12 @@ from numpy.typing import NDArray
 
 from saddleback.designs.design import Design, regression, spanning_basis, weighted_design
 from saddleback.errors import BudgetError, InputError, NumericalError, require
-from saddleback.method.oracles import Tap
 from saddleback.method.solvers.gss import GSS, sampled_part
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.numerics import first_largest
 from saddleback.problem.policies import GreedyPolicy, Policy
 from saddleback.problem.spaces import Array, States
-from saddleback.sampling.buffer import Buffer, Samples, counted
+from saddleback.sampling.buffer import Buffer, Samples, Tap, counted
 from saddleback.sampling.counted_buffer import cut
 
 _CALL = 1 << 18  # samples asked of the simulator at a time

@@ -26,10 +26,11 @@ from numpy.typing import NDArray
 
 from saddleback.designs.design import Design
 from saddleback.errors import BudgetError, optional_package, require
-from saddleback.method.oracles import Needs, Tap
+from saddleback.method.oracles import Needs
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import Policy, TabularPolicy
 from saddleback.problem.spaces import Actions, Array, BoxStates, Features, States, StateSpace
+from saddleback.sampling.buffer import Tap
 
 _SIDE_BY_SIDE = 16  # episodes that advance together: one call of the simulator serves them all
 _LEAST = 50 * _SIDE_BY_SIDE  # steps below which nothing is learned

@@ -30,7 +30,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.util import Finalize
 from typing import Any, NamedTuple
 
-from saddleback.errors import InputError, SaddlebackError, what_happened
+from saddleback.errors import InputError, SaddlebackError, named
 from saddleback.problem.user_code import state
 from saddleback.sampling.blocks import Closing, Result, Task
 from saddleback.sampling.executors import shipping
@@ -290,7 +290,7 @@ def _converse(connection: Connection) -> None:
                     simulator = shipping.unpack(message.factory)()
                 function = shipping.unpack(message.packed, simulator)
             except BaseException as error:
-                problem = what_happened(error).removeprefix("raised ")
+                problem = named(error)
             connection.send_bytes(shipping.dumps(Ready(message.token, problem)))
         else:
             assert function is not None

@@ -96,6 +96,16 @@ class Ray(Closing):
                 ray.cancel(reference, force=True) if actor is None else ray.kill(actor)
         ledger.close()
 
+    def in_order(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
+        """The results in the order of the tasks, of which one at a time is away."""
+        self._connect()  # to a cluster for all workers
+        workers, self._num_workers = self._num_workers, 1
+        try:
+            found = dict(self.run(function, tasks))
+        finally:
+            self._num_workers = workers
+        return [found[task] for task in tasks]
+
     def close(self) -> None:
         """Let the actors go, and shut down the cluster if it was started here."""
         for actor in self._idle:

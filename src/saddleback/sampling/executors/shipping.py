@@ -20,7 +20,7 @@ import numpy as np
 
 from saddleback.errors import InputError, what_happened
 from saddleback.problem.spaces import Array, States
-from saddleback.problem.user_code import as_value, calling
+from saddleback.problem.user_code import calling, fail_as_value
 from saddleback.sampling.executors.task_book import Fault, Outcome, source_of
 from saddleback.simulators.generative_model import Draw, GenerativeModel, SampleFunction, only_allowed
 
@@ -54,14 +54,14 @@ def pack(function: Callable[..., Any]) -> bytes:
     """A function as bytes."""
     import joblib  # type: ignore[import-untyped]
 
-    def failed(said: str) -> InputError:
-        rule, found = "must be one that can be sent to another process", as_value(said, "one")
-        remedy = "give a factory that makes it there, or use the serial executor without a timeout"
-        return InputError("simulator", rule, found, remedy)
-
-    with calling("what packs the simulator", 1, failed):
-        # In a tuple, since a class, which a factory may be, would be wrapped as something else.
-        return dumps(joblib.wrap_non_picklable_objects((function,), keep_wrapper=False))
+    rule = "must be one that can be sent to another process"
+    remedy = "give a factory that makes it there, or use the serial executor without a timeout"
+    try:
+        with calling("what packs the simulator"):
+            # In a tuple, since a class, which a factory may be, would be wrapped as something else.
+            return dumps(joblib.wrap_non_picklable_objects((function,), keep_wrapper=False))
+    except BaseException as error:  # what an object does to be packed is its own code
+        fail_as_value(error, "one", lambda found: InputError("simulator", rule, found, remedy))
 
 
 def unpack(packed: bytes, simulator: SampleFunction | GenerativeModel | None = None) -> Callable[..., Any]:

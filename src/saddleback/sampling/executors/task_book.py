@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, NamedTuple
 
 from saddleback import errors
-from saddleback.errors import SaddlebackError, at_least, require, what_happened
+from saddleback.errors import SaddlebackError, SimulatorError, at_least, require, what_happened
 from saddleback.problem.user_code import MOST_SECONDS, is_interrupt
-from saddleback.sampling.blocks import ENDED, Block, Result, Source, Task
+from saddleback.sampling.blocks import Block, Result, Source, Task
 
 Progress = Callable[[int, int, int], object]
 """``progress(done_tasks, done_samples, failures)``, called after every task; failures that were tried again count too."""
@@ -171,8 +171,8 @@ class Ledger(Generic[Task, Result]):
         if len(numbers) > 1:
             self._suspects.extend(numbers)
         else:
-            problem = f"did not return within the timeout of {timeout:g} s; {ENDED} was ended"
-            self.fail(numbers[0], failure(self._function, self._tasks[numbers[0]], problem))
+            problem = f"did not return within the timeout of {timeout:g} s; its worker process was ended"
+            self._ended(numbers[0], problem)
 
     def died(self, numbers: Sequence[int], how: str) -> None:
         """A worker has died over one of these tasks; one that was alone and has no tries left has failed."""
@@ -180,13 +180,19 @@ class Ledger(Generic[Task, Result]):
             deaths = self._deaths[number] = self._deaths.get(number, 0) + 1
             if deaths > self._retries and len(numbers) == 1:
                 times = "once" if deaths == 1 else f"{deaths} times with the same seed key"
-                problem = f"ended {ENDED} {times}, the last time by {how}"
-                self.fail(number, failure(self._function, self._tasks[number], problem))
+                problem = f"ended its worker process {times}, the last time by {how}"
+                self._ended(number, problem)
             else:
                 self._suspects.append(number)
         if not self._errors:
             self._num_failures += 1
             self._report()
+
+    def _ended(self, number: int, problem: str) -> None:
+        error = failure(self._function, self._tasks[number], problem)
+        if isinstance(error, SimulatorError):
+            error.ended = True
+        self.fail(number, error)
 
     def close(self) -> None:
         """The end of the run: raise the first fault, if there was one."""

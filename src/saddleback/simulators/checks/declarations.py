@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from saddleback.errors import SaddlebackError, what_happened
+from saddleback.errors import what_happened
 from saddleback.features import OneHot
 from saddleback.problem.spaces import Actions, Array, FiniteStates, States
 from saddleback.simulators.checks.probe import Probe
@@ -59,14 +59,14 @@ def called(
 ) -> Array | None:
     """What a user's function of pairs gives, float64 ``(n, *shape)``; None where it is not that, which is noted."""
     given, asked, n = states.copy(), actions.copy(), len(states)
+    x: Any = None
     try:
-        x = np.asarray(function(given, asked))
+        with probe.noting(name):
+            x = np.asarray(function(given, asked))
     except Exception as error:  # the user's code: anything can happen
-        if isinstance(error, SaddlebackError):  # our own, which says it all
-            probe.add(name, str(error).rstrip("."))
-        else:
-            text = f"{name} {what_happened(error)}; it must answer for every state and action"
-            probe.add(name, text, *_culprit(function, states, actions))
+        text = f"{name} {what_happened(error)}; it must answer for every state and action"
+        probe.add(name, text, *_culprit(function, states, actions))
+    if x is None:
         return None
     if x.shape != (n, *shape):
         text = (

@@ -20,7 +20,7 @@ import numpy as np
 from saddleback.errors import InputError, SimulatorError
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Actions, FiniteStates, States
-from saddleback.problem.user_code import calling, fail
+from saddleback.problem.user_code import TimeUp, calling, fail
 from saddleback.simulators.generative_model import Draw, GenerativeModel, Stream, generator
 from saddleback.simulators.independence import FALSE_ALARM as FALSE_ALARM
 
@@ -85,23 +85,6 @@ def _number(x: float | None) -> float | None:
     return None if x is None or not math.isfinite(x) else float(x)
 
 
-_REMEDIES = {  # words of what GenerativeModel refuses: what to do
-    "wrong kind": "return integers 0, 1, 2, … for finite states, a row of floats a state for a box",
-    "whole number": "return an integer 0, 1, 2, … for finite states",
-    "next state of shape": "return one number a coordinate of the declared box",
-    "are expected": "return the next state, then what is declared as observed, in the order reward, constraints",
-    "no signal is named": "declare as observed what it returns, or return the next state alone",
-    "outside the state space": "mend the step that leaves it, or declare a larger space: nothing is clipped for you",
-    "next states for": "return one next state for each pair that is asked about",
-    "no signals": "return (next_states, signals) where something is declared as observed",
-    "of shape": "return one row a pair: the reward, then each constraint",
-    "declared range": "declare the true range, since every bound depends on it, or mend the simulator",
-    "the signal": "a reward or cost must be a finite number: look for a division by zero or a logarithm of zero",
-    "raised": "it must answer for every state and action",
-    "did not return": "it must answer for every state and action, or be given more time with --timeout",
-}
-
-
 class Probe:
     """The simulator of ``problem``, and the report in which all checks write."""
 
@@ -138,8 +121,7 @@ class Probe:
         try:
             yield
         except SimulatorError as error:
-            remedy = next((r for words, r in _REMEDIES.items() if words in error.problem), "mend the simulator")
-            self.add(check, f"the simulator {error.problem}; {remedy}", error.state, error.action, error.key)
+            self.add(check, f"the simulator {error.problem}; {error.remedy}", error.state, error.action, error.key)
         except InputError as error:
             self.add(check, f"{error.name} {error.rule}, got {error.value}; {error.remedy}")
 
@@ -152,11 +134,10 @@ class Probe:
             with calling(lambda: self.model._asked(states, actions, key), len(states)):
                 returned = self.model._sample(given, asked, generator(*key))
         except SimulatorError as error:  # an adapter, which knows the pair but not the seed
-            raise SimulatorError(
-                error.problem, state=error.state, action=error.action, key=key, index=error.index
-            ) from error
+            raise error.at(key=key) from error
         except BaseException as error:  # the user's code: anything can happen
-            fail(error, lambda said: self.model._failed(said, states, actions, key))
+            late = isinstance(error, TimeUp)
+            fail(error, lambda said: self.model._failed(said, states, actions, key, late))
         self._time((time.perf_counter() - began) / len(states), len(states))
         for name, after, before in (("states", given, states), ("actions", asked, actions)):
             if not np.array_equal(after, before):
@@ -180,7 +161,8 @@ class Probe:
                 at = int(bad[0])
                 span = f"its declared range [{signal.low:g}, {signal.high:g}]"
                 what = f"returned {x[at]:g} for {signal.name}, outside {span}"
-                raise SimulatorError(what, state=states[at], action=actions[at], key=key, index=at)
+                remedy = "declare the true range, since every bound depends on it, or mend the simulator"
+                raise SimulatorError(what, state=states[at], action=actions[at], key=key, index=at, remedy=remedy)
 
     def _screen_memory(self, returned: Any, states: States, actions: Actions, key: Key) -> None:
         array = returned[0] if isinstance(returned, tuple) and len(returned) else returned
