@@ -190,7 +190,11 @@ def test_a_run_is_not_overwritten(run, tmp_path):
     assert code == 2 and "notes.txt" in err
     assert (place / "notes.txt").read_text() == "precious"
     code, _, err = run("solve", "queue", *QUICK, "--out", place / "notes.txt", "--force")
+    assert code == 2 and "must lie outside the folders of runs" in words(err)
+    (tmp_path / "notes.txt").write_text("precious")
+    code, _, err = run("solve", "queue", *QUICK, "--out", tmp_path / "notes.txt", "--force")
     assert code == 2 and "which is a file" in err
+    assert (place / "notes.txt").read_text() == (tmp_path / "notes.txt").read_text() == "precious"
 
 
 def test_a_name_that_is_too_long_is_refused_before_the_first_sample(run, tmp_path):

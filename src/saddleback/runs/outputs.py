@@ -91,7 +91,7 @@ def _real(place: Path) -> Path:
 def _mark_of(folder: Path) -> str:
     """What tells a folder of ours; nothing if it is none."""
     for mark in _OF_A_FOLDER:
-        if (folder / mark).is_file():
+        if os.path.isfile(folder / mark):  # which is False for names that the system does not take
             return mark
     stores = folder.glob(f"*/{_STORE}") if folder.name == SAMPLES else iter(())
     return next((str(store.relative_to(folder)) for store in stores), "")
