@@ -296,7 +296,7 @@ def square() -> Instance:
     return Instance("square", problem, simulator, None, "a square of states", {})
 
 
-@pytest.mark.slow
+@pytest.mark.check
 def test_from_solve_to_act_over_continuous_states(run: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run over a square of states: kept, applied without a simulator call, proved again, and the same from Python."""
     monkeypatch.setitem(zoo.BY_NAME, "square", square)

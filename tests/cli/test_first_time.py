@@ -216,7 +216,7 @@ def test_each_mistake_is_named(mistake: str, run: Call, tmp_path: Path) -> None:
         assert None not in (told[0]["state"], told[0]["action"], told[0]["key"])
 
 
-@pytest.mark.slow
+@pytest.mark.check
 @pytest.mark.parametrize("project", PROJECTS)
 def test_nothing_is_found_where_nothing_is_wrong(project: str, tmp_path: Path) -> None:
     """Twenty seeds; by the tests' exactness the chance of a false alarm is at most 2e-5 for all of them."""

@@ -146,7 +146,7 @@ def test_a_request_that_was_mistyped_does_not_keep_the_right_one_out(run: Any, t
     assert answer(run, "sample", "queue", "--out", out, "--rounds", 2)["rounds"] == 2
 
 
-@pytest.mark.slow
+@pytest.mark.check
 def test_every_question_to_stored_samples_has_a_certificate_of_its_own(run: Any, folders: Path, tmp_path: Path) -> None:
     """A threshold that is chosen in the light of the first certificate must not be judged by its samples."""
     ask = ["solve", "queue", "--from", folders / "seed0", "--certificate-samples", 20_000]

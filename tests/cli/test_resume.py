@@ -193,7 +193,7 @@ def solve_and_cut(place: Path, monkeypatch: pytest.MonkeyPatch, step: int, *more
     return False
 
 
-@pytest.mark.slow
+@pytest.mark.check
 def test_a_run_that_is_cut_while_it_is_put_away_is_not_paid_for_again(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: list[int]
 ) -> None:

@@ -172,7 +172,7 @@ def test_a_run_under_way(home: Path, tmp_path: Path, step: int) -> None:
     assert len(right) >= 5 and set(lost) <= {1}
 
 
-@every(3000, 200, 20)
+@every(9000, 200, 20)
 def test_a_damaged_run_under_way_ends_as_an_unbroken_one_or_is_refused(home: Path, tmp_path: Path, step: int) -> None:
     rng, found, place = random.Random(SEED), Counter[str](), tmp_path / "cut"
     whole = [(home / "run" / name).read_bytes() for name in ANSWERS]
@@ -194,7 +194,7 @@ def test_a_damaged_run_under_way_ends_as_an_unbroken_one_or_is_refused(home: Pat
     assert found["exit code 2"] and found.total() > found["exit code 2"]
 
 
-@every(7, 2)
+@every(20, 2)
 def test_files_that_stand_alone(home: Path, tmp_path: Path, step: int) -> None:
     """A policy and a problem's table, which no manifest vouches for: the check sums of the archive do."""
     folder = tmp_path / "alone"

@@ -168,7 +168,7 @@ def test_what_is_free_is_said() -> None:
             assert first in said and (last in said or first in ("settings", "leverage")), leaf
 
 
-@pytest.mark.parametrize("name", ["table", "linear"])
+@pytest.mark.parametrize("name", ["table", pytest.param("linear", marks=pytest.mark.check)])
 def test_forgeries_are_refused(runs: Path, tmp_path: Path, name: str) -> None:
     """A part of them: every eighth."""
     found, tried = passing(runs, tmp_path / "run", [name], 1, every=8)
@@ -199,7 +199,8 @@ def _with(x: Any, step: float) -> Any:
     return x
 
 
-@pytest.mark.parametrize("name", ["table", pytest.param("linear", marks=pytest.mark.check)])
+@pytest.mark.check
+@pytest.mark.parametrize("name", ["table", "linear"])
 def test_forged_arrays_are_refused(runs: Path, tmp_path: Path, name: str) -> None:
     """Of rollouts every array; of a bound what is not so good a choice as before still proves it, if the bound follows."""
     for file in ARRAYS:

@@ -93,7 +93,7 @@ def tried(name: str, folder: Path, most: int | None) -> dict[str, int]:
 _EVERY_DAY = ("solve in place of a run", "sample, then resume")
 
 
-@pytest.mark.slow
+@pytest.mark.check
 @pytest.mark.parametrize("name", _EVERY_DAY)
 def test_a_few_kills(name: str, tmp_path: Path) -> None:
     tried(name, tmp_path / "few", 2)

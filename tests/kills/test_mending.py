@@ -79,7 +79,7 @@ def test_nothing_but_ranges_may_be_mended(tmp_path: Path) -> None:
     assert (code, out) == (2, "") and "settings" in err and everything(tmp_path) == before
 
 
-@pytest.mark.slow
+@pytest.mark.check
 def test_a_problem_file_under_another_path_gives_the_same_bytes(tmp_path: Path) -> None:
     """A problem file, and a table: the file has moved while the run was under way."""
     file = write_file(tmp_path / "moving", "[0, 1.5]")

@@ -108,7 +108,7 @@ def refused_rollouts(draw: Callable[[np.random.Generator, int], Any], runs: int)
     return refused
 
 
-@pytest.mark.slow
+@pytest.mark.check
 def test_rollouts_are_refused_as_often_as_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first test has 1/8 of all alarms, so at a level of 0.4 sound rollouts are refused with p ≤ 0.05: of 200 runs, more
     than 30 with probability below 1e-6. Those that share numbers are, at the level of a run."""

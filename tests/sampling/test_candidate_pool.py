@@ -111,7 +111,7 @@ def test_solutions_count_what_growing_cost_and_certificates_report_the_leverage(
     assert json.dumps(again.to_json()) == json.dumps(found.to_json())
 
 
-@pytest.mark.slow
+@pytest.mark.check
 def test_a_certificate_says_when_rollouts_leave_the_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     """The control: without growing a pool is found wanting."""
     monkeypatch.setattr("saddleback.solving.prepare.may_grow", lambda problem: False)
@@ -148,7 +148,7 @@ def truth(policy_of: Any, model: GenerativeModel, number: int = 20_000) -> float
     return total
 
 
-@pytest.mark.slow
+@pytest.mark.check
 def test_start_samplers_give_limits_for_the_distribution_itself() -> None:
     problem, model = problem_on(start=Start.sampled(uniform_starts, 200))
     found = solve(problem, model, samples=60_000, certificate=60_000, seed=5)

@@ -239,7 +239,7 @@ def test_many_counts_are_kept_sparse(tmp_path: Path, monkeypatch: pytest.MonkeyP
             counted_buffer(store, 0, problem, design, 5)
 
 
-@pytest.mark.slow
+@pytest.mark.check
 @pytest.mark.parametrize("mode", ["default", "literal"])
 def test_a_whole_solve_from_a_store(mode: Any, tmp_path: Path) -> None:
     """Memory and stream end with the same policies; so does the run that drew the samples."""

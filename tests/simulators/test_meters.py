@@ -16,7 +16,7 @@ from saddleback.solving.strict import issue_certificate
 THREADS = 6
 
 
-@pytest.mark.slow
+@pytest.mark.check
 def test_six_threads_count_their_own_calls() -> None:
     instance = zoo.make("river-swim")
     budgets = [2_000 + 500 * i for i in range(THREADS)]

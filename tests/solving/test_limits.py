@@ -151,7 +151,7 @@ def test_what_lies_beyond_a_cut_is_accounted_for() -> None:
     assert far.max() > 10, "the cut must matter, or this shows nothing"
 
 
-@pytest.mark.parametrize("name", ["queue", "random-linear"])
+@pytest.mark.parametrize("name", [pytest.param("queue", marks=pytest.mark.check), "random-linear"])
 def test_a_long_horizon_takes_no_time(name: str) -> None:
     """Ten minutes and more, once; a hundredth of that is far above what it takes on a busy machine."""
     instance = zoo.make(name, gamma="0.999999")

@@ -42,7 +42,7 @@ def as_verb(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     def verb(**options: Any) -> None:
         try:
-            with _apart(state.own_process), time_limit(options.get("timeout")):
+            with time_limit(options.get("timeout")), _apart(state.own_process):  # which puts back its alarm, too
                 function(**options)
         except EOFError as error:  # which would be taken for the end of a question to the user
             raise RuntimeError("the end of a file") from error
