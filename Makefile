@@ -53,12 +53,12 @@ lint: $(VENV)/test
 	$(BIN)/mypy
 
 test: lint
-	$(PYTEST) --dist worksteal -m "not check and not study"
+	$(PYTEST) --dist worksteal -m "not slow and not check and not study"
 
 check: long-tests docs processors minimum
 
 long-tests: $(VENV)/test
-	$(PYTEST) --dist loadgroup -m "check and not study"
+	$(PYTEST) --dist loadgroup -m "(slow or check) and not study"
 
 processors: $(VENV)/test
 	@for name in $(PROCESSORS); do \

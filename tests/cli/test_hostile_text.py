@@ -14,7 +14,7 @@ from cli.hostile import DOORS, KINDS
 from report_runs import Outline
 from saddleback import cli
 
-QUICK = {"a colour": ("names", "words of files", "options"), "a line of its own": ("exceptions", "paths")}
+QUICK = {"a colour": ("names", "words of files", "options"), "a line of its own": ("words of files",)}
 
 
 def form_of(number: int, kind: str, door: str) -> Any:

@@ -172,7 +172,8 @@ def test_a_run_under_way(home: Path, tmp_path: Path, step: int) -> None:
     assert len(right) >= 5 and set(lost) <= {1}
 
 
-@every(9000, 200, 20)
+@pytest.mark.slow
+@every(3000, 200, 20)
 def test_a_damaged_run_under_way_ends_as_an_unbroken_one_or_is_refused(home: Path, tmp_path: Path, step: int) -> None:
     rng, found, place = random.Random(SEED), Counter[str](), tmp_path / "cut"
     whole = [(home / "run" / name).read_bytes() for name in ANSWERS]

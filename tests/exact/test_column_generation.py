@@ -185,7 +185,7 @@ def test_agrees_on_random_tables_in_odd_units(m: int, seed: int, gamma: float) -
     )
 
 
-@pytest.mark.parametrize("seed", [*range(10), *(pytest.param(s, marks=pytest.mark.check) for s in range(10, 40))])
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(s, marks=pytest.mark.check) for s in range(6, 40))])
 def test_agrees_on_degenerate_tables(seed: int) -> None:
     """Ties, constants, deterministic moves, one state, one action, thresholds at the edge of what is reachable."""
     wrong, tables = [], degenerate_tables(seed)

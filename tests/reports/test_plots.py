@@ -183,6 +183,7 @@ def words(svg: Path) -> list[str]:
     return re.findall(r"<text[^>]*>([^<]*)</text>", svg.read_text())
 
 
+@pytest.mark.slow
 def test_the_gallery_is_drawn_by_its_page(tmp_path: Path) -> None:
     """The committed pictures show what docs/plots.md draws today, up to the tolerance of all pages."""
     command = [sys.executable, "-W", "error", str(ROOT / "docs" / "draw_plots.py"), str(tmp_path)]

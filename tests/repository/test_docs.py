@@ -52,8 +52,16 @@ def ray_turn(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         yield
 
 
+LONG = "black_box check designs distributed how_to/budget how_to/cluster how_to/features method plots problem_files samples"
+LONG_PAGES = {f"docs/{name}.md" for name in (*LONG.split(), "simulators", "zoo")}  # two seconds and more
+
+
 @pytest.mark.usefixtures("ray_turn")
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(p, marks=pytest.mark.slow if name_of(p) in LONG_PAGES else ()) for p in PAGES],
+    ids=map(name_of, PAGES),
+)
 def test_every_block_runs(page: Path, tmp_path: Path) -> None:
     with workplace(tmp_path):
         for shown in run(page.read_text(), name_of(page)):
