@@ -1,9 +1,9 @@
 """Run checks in children that may crash, hang or eat memory, and say what became of each.
 
 A child is forked from a parent that has everything imported. It works through a batch under limits that start anew with
-each recipe: 10 s of CPU, 200 s on the clock (it finds who sleeps; a busy machine must not), and 2 GB of address space above what it began with. If it dies, the recipe at
-which it died is the culprit, and the rest of the batch goes to a new child. Whatever is not allowed is tried again in a
-child of its own, so that a fault is not blamed on what came before it.
+each recipe: 10 s of CPU, 200 s on the clock (for those who sleep: a busy machine is no fault of theirs), and 2 GB of address
+space above what it began with. If it dies, the recipe at which it died is the culprit, and the rest of the batch goes to a
+new child. Whatever is not allowed is tried again in a child of its own, so that a fault is not blamed on what came before it.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def ray_turn(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 LONG = "black_box check designs distributed how_to/budget how_to/cluster how_to/features method plots problem_files samples"
-LONG_PAGES = {f"docs/{name}.md" for name in (*LONG.split(), "simulators", "zoo")}  # two seconds and more
+LONG_PAGES = {f"docs/{name}.md" for name in (*LONG.split(), "simulators", "zoo")}  # left to make check
 
 
 @pytest.mark.usefixtures("ray_turn")

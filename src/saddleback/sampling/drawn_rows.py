@@ -4,8 +4,9 @@
 its rows in mixed calls (:mod:`.examination`); rows must not depend on those at any distance before, nor on the same rows of
 another block. **Rollouts** are calls of up to 1,024 rows of many pairs: the first answers to a pair, in the order in which they came,
 must not depend on one another, nor have another law than its other rows; the actions of a user's policy, asked 32 times for 32
-in a few start states, must not agree too often. **Start states** come from a sampler, which is asked 32 times for 32 more: states of one call must not agree too
-often, nor those of the same place in all calls, and neither the halves of a sample nor samples of other sizes differ.
+in a few start states, must not agree too often. **Start states** come from a sampler, which is asked 32 times for 32 more:
+states of one call must not agree too often, nor those of the same place in all calls, and neither the halves of a sample nor
+samples of other sizes differ.
 
 All tests are exact (:mod:`saddleback.simulators.independence`): together they accuse a sound simulator in one run of a million
 at most, of which half is for the examination at the start of a run, a quarter for blocks, rollouts and policies (the n-th test has 1/n(n+1) of
@@ -33,11 +34,8 @@ from saddleback.simulators.independence import FALSE_ALARM, few_columns, in_no_o
 
 _BLOCK_PAIRS, _LEAST = 4, 64  # pairs of a collection whose blocks are looked at, and rows that there must be
 _MOST_KNOWN, _MOST_ROWS = 64, 2048  # pairs of which a block is remembered, and rows of it
-_VISITS, _VISITED, _MOST_VISITED = (
-    (64, 256, 1024, 4096),
-    256,
-    8,
-)  # N; and pairs: the first ones, and the most that are tested
+_VISITS = (64, 256, 1024, 4096)  # N
+_VISITED, _MOST_VISITED = 256, 8  # pairs: the first ones, and the most that are tested
 MOST_ROLLED = 1 << 14  # rows of rollouts that are looked at
 _POLICY_STATES, _POLICIES = 4, 20  # states in which a user's policy is asked, and their place in a key
 _STARTS, _START_CALLS = 32, 32  # start states a call, and calls

@@ -29,7 +29,8 @@ from saddleback.sampling.buffer import Buffer
 class Bound:
     """max_π V_□^π(ρ) ≤ ``value`` for □_σ, in utilities; ``estimate`` is what the samples suggest without confidence.
 
-    ``assumes`` says what it rests on, and ``arrays`` are what it can be computed again from, if that is kept. A method that proves more than this returns a subclass with its own ``on_…``.
+    ``assumes`` says what it rests on, and ``arrays`` are what it can be computed again from, if that is kept. A method that
+    proves more than this returns a subclass with its own ``on_…``.
     """
 
     sigma: Array

@@ -91,8 +91,9 @@ Observer = Callable[[Step], None]
 class Rollouts:
     """n values of Z ``(n, 1+m)`` with the limits they cannot leave, in utilities; ``steps`` is what they cost.
 
-    ``cut`` says that they ran out of steps. ``gains`` is the sum of Z alone, to which the baseline of any start may be added; ``tail`` is what the cap may hide, and
-    the limits, as the tail, follow from the limits of the ``baseline_range`` ``(2, 1+m)`` and the ``cap``.
+    ``cut`` says that they ran out of steps. ``gains`` is the sum of Z alone, to which the baseline of any start may be added;
+    ``tail`` is what the cap may hide, and the limits, as the tail, follow from the limits of the ``baseline_range``
+    ``(2, 1+m)`` and the ``cap``.
     """
 
     gains: Array
