@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback import optimal_design, zoo
-from saddleback.exact import solve_exactly
+from saddleback.exact import solve_by_columns, solve_exactly
 from saddleback.theory import Plan, comparison, guaranteed_epsilon, plan
 from saddleback.theory.errors import tabular_evaluation_error, tabular_solver_error
 
@@ -116,7 +116,8 @@ def optima() -> list[str]:
     for name in zoo.BY_NAME:
         instance = zoo.make(name)
         if instance.table is not None:
-            found = solve_exactly(instance.table)
+            large = instance.table.P.nnz > 50_000  # minutes of linear programming, a second of columns
+            found = (solve_by_columns if large else solve_exactly)(instance.table)
             value, multiplier = found.value, found.multipliers[0]
         elif "multiplier" in instance.known:
             value, multiplier = instance.known["value"], instance.known["multiplier"]

@@ -18,6 +18,7 @@ def solve(
     problem: Any, simulator: Any = None, *, samples: int | None = None, certificate: int = 0, **given: Any
 ) -> Solution:
     """``samples`` find the policy, ``certificate`` more prove it; parts and their options go into the method."""
+    given.setdefault("feasibility", "relaxed")
     choices = {name: given.pop(name) for name in METHOD & set(given)}
     options = {name: given.pop(name) for name in DUAL_OPTIONS & set(given)}
     if options:

@@ -38,6 +38,7 @@ UNITS = {
     "inventory": ("stock-outs", "money"),
     "maintenance": ("slots at work", "money"),
     "streaming": ("stalled slots", "minus cents"),
+    "ward": ("emergencies sent away", "money"),
     "river-swim": ("strokes", "treasure"),
     "queue-network": ("backlog (capacities)", "worth admitted (capacities)"),
     "warehouse": ("unmet demand (mean demands)", "money"),

@@ -30,10 +30,11 @@ if TYPE_CHECKING:
     from saddleback.problem.policies import GreedyPolicy, MixturePolicy, SoftmaxPolicy, TabularPolicy
     from saddleback.problem.policy_file import save_policy
     from saddleback.problem.spaces import BoxStates, FiniteStates
+    from saddleback.reports.exports import export
     from saddleback.reports.html.page import report
     from saddleback.reports.plots import plot
-    from saddleback.runs.run_folder import load_policy
     from saddleback.runs.settings import Method, Part, Settings
+    from saddleback.runs.stored_policy import load_policy
     from saddleback.runs.verdict import Status
     from saddleback.simulators.function import as_simulator
     from saddleback.simulators.generative_model import GenerativeModel
@@ -71,9 +72,10 @@ _HOME = {
     "Table": "simulators.table",
     "TabularPolicy": "problem.policies",
     "as_simulator": "simulators.function",
+    "export": "reports.exports",
     "frontier": "solving.frontier",
     "issue_certificate": "solving.strict",
-    "load_policy": "runs.run_folder",
+    "load_policy": "runs.stored_policy",
     "load_table": "instances.table_file",
     "optimal_design": "designs.optimal",
     "plot": "reports.plots",
@@ -134,6 +136,7 @@ __all__ = [
     "UnmetError",
     "__version__",
     "as_simulator",
+    "export",
     "frontier",
     "issue_certificate",
     "load_policy",

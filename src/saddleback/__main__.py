@@ -23,8 +23,9 @@ import sys
 import time
 from contextlib import suppress
 
-TOLD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT, signal.SIGTRAP)
+CAN_WATCH = sys.platform == "linux" and hasattr(os, "fork")  # elsewhere the command is one process
+TOLD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if CAN_WATCH else ()
+CRASHES = ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT", "SIGTRAP")
 FROM_THE_KERNEL = 0x80  # si_code of Ctrl-C: the terminal has told the worker too
 LOOK = 1.0  # seconds between two looks at the board
 GRACE = 3.0  # seconds that an interrupted call has to come back
@@ -37,7 +38,7 @@ def main() -> None:
     """Load and run the command line."""
     open_streams()
     works = len(sys.argv) > 1 and {"--help", "--version"}.isdisjoint(sys.argv)
-    board = watched() if works and sys.platform == "linux" else None
+    board = watched() if works and CAN_WATCH else None
     worker = os.getpid()
     try:
         from saddleback.cli import main as command_line
@@ -64,8 +65,8 @@ def open_streams() -> None:
             os.fstat(number)
         except OSError:
             os.set_inheritable(os.open(os.devnull, os.O_RDONLY if number == 1 else os.O_RDWR), True)
-    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
-    sys.stderr = sys.stderr or open(2, "w", closefd=False, errors="backslashreplace")  # noqa: SIM115
+    sys.stdout = sys.stdout or open(1, "w", encoding="locale", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", encoding="locale", closefd=False, errors="backslashreplace")  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may know ASCII only
         sys.stdout.reconfigure(errors="backslashreplace")
 
@@ -159,10 +160,10 @@ def status_of(status: int, what: str, late: bool) -> int:
     if number in TOLD:
         say("interrupted")
         return 128 + number
-    if number in CRASHES and what:
+    if number.name in CRASHES and what:
         say(f"error: {what} ended the process by {number.name}; mend that code. {KEPT}")
         return FAULT
-    if number in CRASHES:
+    if number.name in CRASHES:
         say(f"error: the process was ended by {number.name}, in none of your code: a fault of saddleback. {KEPT}")
         return INTERNAL_ERROR
     why = " (as when memory runs out)" if number == signal.SIGKILL else ""

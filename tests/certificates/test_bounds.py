@@ -11,7 +11,8 @@ import pytest
 from saddleback import zoo
 from saddleback.certificates import Guide, Request, certify_guided
 from saddleback.certificates.bounds import BY_NAME, Bound, BoundPlan
-from saddleback.certificates.prove import draw_fresh, plan_bound
+from saddleback.certificates.expected import plan_bound
+from saddleback.certificates.prove import draw_fresh
 from saddleback.exact.values import best_policy
 from saddleback.problem.cmdp import CMDP
 from saddleback.runs.settings import Method

@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -15,6 +16,9 @@ from saddleback import Status, save_table, solve, zoo
 from saddleback.certificates.bounds.bound import Bound
 from saddleback.certificates.certificate import FittedEvidence
 from saddleback.certificates.contradictions import find_contradictions
+from saddleback.runs.recheck.check import Request
+from saddleback.runs.recheck.statements import check_levels
+from saddleback.runs.run_folder import load_run
 from saddleback.solving.frontier import frontier
 
 SAMPLES = 20_000
@@ -56,6 +60,19 @@ def test_an_honest_warning_is_no_refutation(trapped: Path, capsys: pytest.Captur
     assert checks["contradiction"]["outcome"] == "warning"
     assert quietly("certify", trapped / "run", "--recheck") == 0
     assert "warning" in capsys.readouterr().out
+
+
+def test_one_of_several_attempts_may_not_spend_all_of_delta(trapped: Path) -> None:
+    """A strict solve that made one attempt has spent what it had; calls that are not in the parts are another attempt's."""
+    proof = load_run(trapped / "run").certificate
+    assert proof is not None and proof.evidence.rollouts is not None and proof.evidence.bound is not None
+    spent = 2 * proof.evidence.rollouts.delta_of_each + proof.evidence.bound.delta
+    told = msgspec.structs.replace(proof, confidence=1 - spent)
+    more = msgspec.structs.replace(told, samples=told.samples + 1)
+    assert check_levels(told, None, Request(spent, strict=True)).passed
+    assert not check_levels(more, None, Request(spent, strict=True)).passed
+    enough = msgspec.structs.replace(more, confidence=1 - spent / 0.8)
+    assert check_levels(enough, None, Request(spent / 0.8, strict=True)).passed
 
 
 @pytest.mark.parametrize("forge", ["silent", "certified", "with a bound"])

@@ -573,8 +573,9 @@ def test_stakes_that_are_too_high_cost_width_only() -> None:
         observers=[reader],
     )
     low, high = linear_intervals(reader, rollouts)
-    assert low[0] == 0 and high[1] == frozen.problem.horizon
-    assert low[1] > 0 and high[0] < frozen.problem.horizon
+    known = rollouts.known
+    assert low[0] == known[0, 0] and high[1] == known[1, 1], "no more than is known without samples"
+    assert low[1] > known[0, 1] and high[0] < known[1, 0]
     assert np.all(low <= frozen.truth) and np.all(frozen.truth <= high)
     seen = _Seen.of(reader, rollouts).column(0, 1)
     for g in (20.0, 60.0, 200.0):

@@ -39,12 +39,13 @@ def table_file(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def stored_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with four runs: by name, from a table, strict, and infeasible."""
+    """A folder with four runs: by name and from a table, both relaxed and with a bound; strict; and infeasible."""
     folder = tmp_path_factory.mktemp("runs")
     save_table(random_table(1), folder / "good.npz")
     save_table(dataclasses.replace(random_table(1), thresholds=np.array([4.9])), folder / "bad.npz")
-    assert quietly("solve", "queue", "--samples", 20_000, "--out", folder / "named") == 0
-    assert quietly("solve", folder / "good.npz", "--samples", 20_000, "--out", folder / "table") == 0
+    relaxed = ["--feasibility", "relaxed"]
+    assert quietly("solve", "queue", *relaxed, "--samples", 120_000, "--out", folder / "named") == 0
+    assert quietly("solve", folder / "good.npz", *relaxed, "--samples", 20_000, "--out", folder / "table") == 0
     strict = ["--feasibility", "strict", "--samples", 60_000]
     assert quietly("solve", folder / "good.npz", *strict, "--out", folder / "strict") == 0
     assert quietly("solve", folder / "bad.npz", "--samples", 60_000, "--out", folder / "infeasible") == 3

@@ -22,7 +22,7 @@ def test_a_new_proof_of_the_stored_policy(run: Call, stored_runs: Path) -> None:
     """At confidence 1 − 1e-6 the truth lies within the new limits; nothing of the run is changed."""
     folder = stored_runs / "named"
     before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
-    code, out, _ = run("certify", folder, "--samples", 40_000, "--delta", "1e-6", "--json")
+    code, out, _ = run("certify", folder, "--samples", 250_000, "--delta", "1e-6", "--json")
     answer = json.loads(out)
     proof, stored = answer["certificate"], answer["stored"]
     table = zoo.make("queue").table
@@ -33,8 +33,8 @@ def test_a_new_proof_of_the_stored_policy(run: Call, stored_runs: Path) -> None:
     assert solve_exactly(table).value < proof["upper_bound"]
     assert proof["seed"] not in (0, stored["seed"])
     assert stored == read(folder / "certificate.json")
-    assert 8_000 < answer["pilot"] <= 10_000
-    assert 0.9 * 40_000 < answer["samples"] == answer["pilot"] + proof["samples"] <= 40_000
+    assert 50_000 < answer["pilot"] <= 62_500
+    assert 0.9 * 250_000 < answer["samples"] == answer["pilot"] + proof["samples"] <= 250_000
     assert {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()} == before
 
 

@@ -12,7 +12,7 @@ from cli.first_projects import write
 def test_a_zoo_problem_and_a_table(run: Call, table_file: Path) -> None:
     code, out, _ = run("check", "wireless", "--calls", 4000)
     assert code == 0 and "wireless: no mistake found in" in words(out)
-    assert "as a discounted total" in out and "so a million take" in out and "probability 1e-06" in words(out)
+    assert "energy <= 1.2 (0.12 per step)" in out and "so a million take" in out and "probability 1e-06" in words(out)
     code, out, _ = run("check", table_file, "--calls", 4000, "--json")
     told = json.loads(out)
     assert code == 0 and told["clean"] and told["findings"] == [] and 0 < told["calls"] <= 4000
@@ -31,7 +31,11 @@ def test_errors_and_warnings_have_their_exit_codes(run: Call, tmp_path: Path) ->
     wrong.write_text(good.read_text().replace("states = 11", "states = 10"))
     code, out, _ = run("check", wrong)
     assert code == 5 and "error (conformance): the simulator returned the next state 10" in words(out)
-    assert "not checked: repeatability" in words(out)
+    unchecked = "not checked: repeatability, agreement and independence, until the answers have the right form."
+    assert unchecked in words(out), "a state that is rarely reached is met late"
+    wrong.write_text(good.read_text().replace("states = 11", "states = 4"))
+    code, out, _ = run("check", wrong)
+    assert code == 5 and "returned the next state 4" in words(out) and unchecked in words(out)
 
 
 def test_bad_requests(run: Call, tmp_path: Path) -> None:

@@ -119,8 +119,8 @@ def faults_of_options(verb: str, command: Any, out: str) -> list[str]:
         default = option.default if option.show_default is True else f"({option.show_default})"
         wrong += [f"{name} hides its default"] * (not option.show_default or f"[default: {default}]" not in page)
     for argument in [p for p in command.params if p.param_type_name == "argument"]:
-        known = argument.help and argument.metavar in ("TARGET", "RUN")
-        wrong += [f"argument {argument.name} has no text or is neither TARGET nor RUN"] * (not known)
+        known = argument.help and argument.metavar in ("TARGET", "RUN", "NAME")
+        wrong += [f"argument {argument.name} has no text or is none of TARGET, RUN, NAME"] * (not known)
     return [f"{verb}: {fault}" for fault in wrong]
 
 
@@ -135,7 +135,8 @@ def faults_of_examples(verb: str, command: Any) -> list[str]:
             continue
         mentioned.add(name)
         target = context.params.get("target")
-        taken = target is None or target in zoo.BY_NAME or target.endswith((".npz", ".toml"))
+        taken = target is None or target in zoo.BY_NAME or target.endswith((".npz", ".drn", ".toml"))
+        taken = taken or (name == "frontier" and target == "run")  # which may be a run too
         settings = {s.partition("=")[0] for s in context.params.get("settings") or []}
         unknown = settings - {p.name for p in (zoo.describe(target) if target in zoo.BY_NAME else ())}
         wrong += [f"not saddleback: {program}"] * (program != "saddleback")
@@ -196,7 +197,7 @@ def test_the_checks_can_fail() -> None:
         "solve: --Odd_name is not lower case with dashes",
         "solve: --Odd_name hides its default",
         "solve: --hidden hides its default",
-        "solve: argument target has no text or is neither TARGET nor RUN",
+        "solve: argument target has no text or is none of TARGET, RUN, NAME",
     ]
     wrong = faults_of_examples("solve", command)
     assert "No such option" in wrong[0] and "saddleback zoo maze: " in wrong[1]

@@ -1,4 +1,4 @@
-"""Runs made from a problem file: taken up and certified only where the user names the file again."""
+"""Runs made from a problem file: read without its code, taken up and certified with the code that is unchanged or named."""
 
 from __future__ import annotations
 
@@ -23,21 +23,36 @@ def stored(run: Call, tmp_path: Path) -> tuple[Path, Path]:
 
 def test_certify(stored: tuple[Path, Path], run: Call) -> None:
     path, place = stored
-    code, _, err = run("certify", place, "--seed", 9)
-    assert code == 2 and "--problem` must be given: the run was made from the problem file" in words(err)
+    assert run("certify", place, "--seed", 9)[0] == 0, "from where the file was"
     assert run("certify", place, "--seed", 9, "--problem", path)[0] == 0
     assert run("certify", place, "--recheck")[0] == 0, "which runs nothing"
+    moved = path.rename(path.with_name("away.toml"))
+    code, _, err = run("certify", place, "--seed", 9)
+    assert code == 2 and "--problem` must be given: the run was made from the problem file" in words(err)
+    assert "no longer at" in words(err)
+    moved.rename(path)
     path.write_text(path.read_text() + "# changed\n")
-    code, _, err = run("certify", place, "--seed", 9, "--problem", path)
-    assert code == 2 and "must be unchanged since the run was made" in words(err)
+    for named in ([], ["--problem", path]):
+        code, _, err = run("certify", place, "--seed", 9, *named)
+        assert code == 2 and "must be unchanged since the run was made" in words(err)
+
+
+def test_code_that_has_changed_is_not_run(stored: tuple[Path, Path], run: Call, tmp_path: Path) -> None:
+    path, place = stored
+    code, trap = path.with_name("shop.py"), tmp_path / "sprung"
+    code.write_text(f"{code.read_text()}\nopen({str(trap)!r}, 'w').close()\n")
+    ended, _, err = run("certify", place, "--seed", 9)
+    assert ended == 2 and "shop.py has changed" in words(err) and not trap.exists()
 
 
 def test_report(stored: tuple[Path, Path], run: Call) -> None:
     path, place = stored
-    code, _, err = run("report", place)
-    assert code == 2 and "--problem` must be given" in words(err)
     assert run("report", place, "--problem", path)[0] == 0
-    assert "<!doctype html>" in place.with_suffix(".html").read_text()
+    named = place.with_suffix(".html").read_text()
+    for file in path.parent.glob("shop.*"):
+        file.unlink()
+    assert run("report", place)[0] == 0, "with no code at all"
+    assert "<!doctype html>" in named and place.with_suffix(".html").read_text() == named
 
 
 @pytest.mark.check
@@ -55,9 +70,7 @@ def test_resume(verb: str, options: list[Any], run: Call, tmp_path: Path, monkey
     assert run(verb, "shop.toml", *options, "--out", tmp_path / "run")[0] == 5
     trap.unlink()
     monkeypatch.chdir(tmp_path)
-    code, _, err = run("resume", tmp_path / "run")
-    assert code == 2 and "--problem` must be given" in words(err)
-    code, resumed, _ = run("resume", "run", "--problem", path, "--json")
+    code, resumed, _ = run("resume", "run", "--json")
     assert code == 0
     for name in ("value", "constraints") if verb == "solve" else ("sha256", "samples"):
         assert json.loads(resumed)[name] == json.loads(unbroken)[name]

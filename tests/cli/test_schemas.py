@@ -39,9 +39,11 @@ def runs(stored_runs: Path) -> Path:
 
 
 FORMS: dict[str, tuple[str, list[str], int]] = {
+    "new": ("new", ["new", "shop"], 0),
     "zoo": ("zoo", ["zoo"], 0),
     "exact": ("exact", ["exact", "queue"], 0),
     "exact, infeasible": ("exact", ["exact", "{runs}/bad.npz"], 3),
+    "exact, frontier": ("exact --frontier", ["exact", "queue", "--frontier", "--points", "3"], 0),
     "plan": ("plan", ["plan", "queue", "--epsilon", "5"], 0),
     "plan, out of reach": ("plan", ["plan", "queue", "--epsilon", "0.00001"], 4),
     "plan, infeasible": ("plan", ["plan", "{runs}/bad.npz", "--epsilon", "1"], 3),
@@ -60,13 +62,23 @@ FORMS: dict[str, tuple[str, list[str], int]] = {
     "certify": ("certify", ["certify", "{runs}/named", "--seed", "7"], 0),
     "certify --recheck": ("certify --recheck", ["certify", "{runs}/named", "--recheck"], 0),
     "act": ("act", ["act", "{runs}/named", "--state", "3", "--episode-seed", "7"], 0),
+    "frontier of a run": ("frontier", ["frontier", "{runs}/named", "--points", "3"], 0),
+    "export": ("export", ["export", "{runs}/named", "--to", "csv", "--out", "{tmp}/p.csv"], 0),
+    "export, certified": (
+        "export",
+        ["export", "{runs}/named", "--to", "json", "--out", "{tmp}/p.json", "--certificate-samples", "20000"],
+        0,
+    ),
     "report": ("report", ["report", "{runs}/named", "--out", "{tmp}/page.html"], 0),
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
-def test_what_is_printed_fits_its_schema(run: Call, runs: Path, tmp_path: Path, form: str) -> None:
+def test_what_is_printed_fits_its_schema(
+    run: Call, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
     name, arguments, expected = FORMS[form]
     code, out, _ = run(*(a.format(runs=runs, tmp=tmp_path) for a in arguments), "--json")
     assert code == expected

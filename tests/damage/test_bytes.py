@@ -34,7 +34,7 @@ from sampling.store.store_runs import unsealed
 
 SEED = 16_11_2026
 QUEUE = ["queue", "--set", "capacity=3", "--set", "gamma=0.5", "--set", "limit=0.3"]
-SOLVE = ["solve", *QUEUE, "--samples", 8_000]
+SOLVE = ["solve", *QUEUE, "--samples", 8_000, "--feasibility", "relaxed"]  # with a bound among its files
 POINTS = ["solve", "linear-quadratic", "--samples", 100_000]
 ANSWERS = "solution.json", "certificate.json", "policy.npz", "rollouts.npz"
 

@@ -45,7 +45,7 @@ EDITS = {
     "target.name": "wireless",
     "target.settings": ["capacity=4", "gamma=0.5", "limit=0.3"],
     "request.certificate": 1,
-    "request.feasibility": "strict",
+    "request.feasibility": "relaxed",
     "seed": 1,
     "versions.numpy": "0.1",
     "problem.asks": "0" * 16,

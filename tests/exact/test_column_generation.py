@@ -147,7 +147,10 @@ def test_the_policy_is_defined_where_nobody_goes() -> None:
 # ---- against the linear program -------------------------------------------------------------------------------------
 
 
-ZOO = {name: {} for name in zoo.BY_NAME if name not in zoo.CONTINUOUS} | {"random-linear": {"states": 60}}
+ZOO = {name: {} for name in zoo.BY_NAME if name not in zoo.CONTINUOUS} | {
+    "random-linear": {"states": 60},
+    "ward": {"beds": 3, "waiting": 4, "limit": 0.4},
+}
 HARDER = [
     ("gridworld", {"width": 15, "height": 11, "gamma": 0.99, "limit": 5.0}),
     ("gridworld", {"width": 15, "height": 11, "gamma": 0.999}),

@@ -7,7 +7,10 @@ from scipy.optimize import linprog
 from saddleback import zoo
 from saddleback.exact import policy_values, solve_exactly
 
-CASES = {name: {} for name in zoo.BY_NAME if name not in zoo.CONTINUOUS} | {"random-linear": {"states": 60}}
+CASES = {name: {} for name in zoo.BY_NAME if name not in zoo.CONTINUOUS} | {
+    "random-linear": {"states": 60},
+    "ward": {"beds": 3, "waiting": 4, "limit": 0.4},
+}
 
 
 def independent(table):

@@ -25,7 +25,7 @@ from saddleback.runs.run_folder import load_run
 from saddleback.runs.targets import load_run_target, with_features_of
 
 SCHEMA = json.loads((ROOT / "docs" / "files.schema.json").read_text())
-JSON = "run.json", "solution.json", "certificate.json"
+JSON = "run.json", "solution.json", "certificate.json", "problem.json"
 ARRAYS = "rollouts.npz", "bound.npz"
 REMOVED = object()
 _NAMED = {"policy.npz": "policy", "rollouts.npz": "rollouts", "bound.npz": "bound"}

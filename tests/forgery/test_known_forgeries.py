@@ -14,6 +14,7 @@ import pytest
 
 from cli.command_line import quietly
 from forgery.forging import arrays_of, packed, refused, write
+from helpers import random_table
 from places import ROOT
 from saddleback import save_table
 from saddleback.instances.zoo import make
@@ -22,12 +23,13 @@ from saddleback.runs.recheck.whole_run import recheck_run
 from saddleback.runs.run_folder import load_run
 
 QUEUE = ["queue", "--set", "capacity=4", "--set", "gamma=0.8"]
+RELAXED = ["--feasibility", "relaxed"]  # whose proof has a bound over all policies
 
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("known")
-    assert quietly("solve", *QUEUE, "--samples", 20_000, "--out", folder / "run") == 0
+    assert quietly("solve", *QUEUE, *RELAXED, "--samples", 40_000, "--out", folder / "run") == 0
     return folder / "run"
 
 
@@ -232,7 +234,7 @@ def test_units_that_are_tiny(tmp_path: Path, field: str) -> None:
     tiny = replace(table, **small, **ranges)
     save_table(tiny, tmp_path / "tiny.npz")
     run = tmp_path / "run"
-    assert quietly("solve", tmp_path / "tiny.npz", "--samples", 4_000, "--out", run) == 0
+    assert quietly("solve", tmp_path / "tiny.npz", *RELAXED, "--samples", 4_000, "--out", run) == 0
     assert refused(run) is None
     told = proof(run)
     assert told["feasible"] == "undecided"
@@ -246,6 +248,19 @@ def test_units_that_are_tiny(tmp_path: Path, field: str) -> None:
     }
     write(run, "certificate.json", told | {field: forged[field]})
     assert refused(run) is not None
+
+
+def test_a_contradiction_between_other_constraints(tmp_path: Path) -> None:
+    """Which constraints contradict each other is said of those of the problem, and what they reach is no more than estimated."""
+    save_table(replace(random_table(1), thresholds=np.array([4.9])), tmp_path / "bad.npz")
+    run = tmp_path / "run"
+    assert quietly("solve", tmp_path / "bad.npz", "--samples", 30_000, "--out", run) == 3
+    assert refused(run) is None
+    whole = json.loads((run / "solution.json").read_text())
+    forgeries = {"name": "rent", "limit": 4.5, "sense": "<=", "units": "per-step", "given": ["rent"], "label": "exact"}
+    for name, value in forgeries.items():
+        write(run, "solution.json", {**whole, "conflict": [{**whole["conflict"][0], name: value}]})
+        assert "answer" in str(refused(run)), name
 
 
 def test_the_checker_shares_no_code_with_the_prover() -> None:

@@ -42,6 +42,7 @@ SMALL: dict[str, dict[str, Any]] = {  # parameters that keep a case within two s
     "mountain-car": {"knots": 5, "speeds": 4},
     "pendulum": {"knots": 5},
     "taxi": {"limit": 6.0},
+    "ward": {"beds": 3, "waiting": 4, "limit": 0.4},
 }
 FEWER_SAMPLES = {"mountain-car": 0.2, "pendulum": 0.4}  # shares of the usual, where a simulator call takes long
 REPRESENTATIVES = {"table": "wireless", "linear": "random-linear", "continuous": "linear-quadratic"}

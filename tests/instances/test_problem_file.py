@@ -16,11 +16,13 @@ import pytest
 
 from saddleback import InputError, zoo
 from saddleback.designs.design import full_design
+from saddleback.files.json_file import sha256_of
 from saddleback.instances.problem_file import load_problem
 from saddleback.instances.problem_file.sections import line_of, read_toml
 from saddleback.problem.spaces import BoxStates
+from saddleback.runs.problem_place import Remembered, named_again
 from saddleback.runs.run_folder import load_run, save_run
-from saddleback.runs.targets import load_run_target, load_target, named_again, origin_of
+from saddleback.runs.targets import load_run_target, load_target, origin_of
 from saddleback.sampling.collect import collect
 from saddleback.sampling.executors import make as make_executor
 from saddleback.simulators.generative_model import generator
@@ -141,6 +143,21 @@ def test_what_a_file_says_becomes_the_problem(queue: Path) -> None:
     assert instance.table is None, "a file's problem has no truth"
     solution = solve(problem, instance.simulator, samples=4_000, seed=0)
     assert solution.mixture is not None
+
+
+def test_a_kind_for_the_whole_file(tmp_path: Path) -> None:
+    whole = CART.replace('kind = "batch"\n', "").replace("gamma = 0.9\n", 'gamma = 0.9\nkind = "batch"\n')
+    problems = []
+    for name, text in (("own", CART), ("whole", whole)):
+        (tmp_path / name).mkdir()
+        problems.append(load_problem(project(tmp_path / name, text, CART_CODE, "cart")))
+    states, actions = problems[0].problem.pairs()
+    for instance in problems:
+        drawn = instance.simulator.sample(states[:9], actions[:9], generator(1, 2, 3, 4))
+        np.testing.assert_array_equal(instance.problem.utilities(states, actions)[:, 0], 1 - np.abs(states[:, 0]))
+        assert drawn.next_states.shape == (9, 2)
+    refusal = refused(tmp_path / "whole" / "problem.toml", 'kind = "batch"', 'kind = "many"')
+    assert "FILE:2: kind` must be one of step, batch" in refusal
 
 
 def test_pythons_own_module_of_that_name_is_left_alone(queue: Path) -> None:
@@ -290,7 +307,14 @@ def test_a_zoo_problem_with_changes(tmp_path: Path) -> None:
     assert (problem.name, problem.gamma, problem.num_states) == ("busy", 0.9, 7)
     np.testing.assert_allclose(problem.user_thresholds(), [20.0])
     np.testing.assert_array_equal(problem.start.states, [3])
-    assert instance.table is None and instance.known == {}, "the zoo's truth is not that of the changed problem"
+    assert instance.known == {}, "the zoo's truth is not that of the changed problem"
+    table = instance.table
+    assert table is not None and plain.table is not None, "which is that of the table with the same changes"
+    assert (table.gamma, table.names, table.thresholds.tolist()) == (0.9, ("number-in-system",), [pytest.approx(20.0)])
+    np.testing.assert_array_equal(table.rho, np.eye(7)[3])
+    np.testing.assert_array_equal(table.P.toarray(), plain.table.P.toarray())
+    np.testing.assert_array_equal(table.reward, plain.table.reward)
+    np.testing.assert_array_equal(table.constraints, plain.table.constraints)
     s, a = plain.problem.pairs()
     one = instance.simulator.sample(s, a, generator(1, 2, 3, 4)).next_states
     np.testing.assert_array_equal(one, plain.simulator.sample(s, a, generator(1, 2, 3, 4)).next_states)
@@ -429,15 +453,15 @@ def test_many_mutants_are_refused_or_understood(tmp_path: Path) -> None:
 # ---- stored runs ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_stored_run_needs_its_file_named_again(queue: Path, tmp_path: Path) -> None:
-    """A run folder can come from a stranger: what it says must not make code run."""
+def test_a_stored_run_finds_its_file_or_has_it_named(queue: Path, tmp_path: Path) -> None:
     instance = load_target(str(queue))
     origin = origin_of(str(queue), [], instance)
     solution = solve(instance.problem, instance.simulator, samples=4_000, certificate=4_000, seed=0)
     save_run(tmp_path / "run", solution, origin, {}, 0)
     stored = load_run(tmp_path / "run")
+    assert load_run_target(stored).problem.name == "gate"
     with pytest.raises(InputError, match="--problem` must be given"):
-        load_run_target(stored)
+        load_run_target(dataclasses.replace(stored, file=None))
     assert load_run_target(stored, queue).problem.name == "gate"
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -455,12 +479,16 @@ def test_a_stored_run_needs_its_file_named_again(queue: Path, tmp_path: Path) ->
         load_run_target(named, queue)
 
 
-def test_a_strangers_run_runs_nothing(queue: Path, tmp_path: Path) -> None:
-    """Not even a file that lies where the run says it is."""
+def test_a_run_runs_nothing_but_what_it_was_made_with(queue: Path, tmp_path: Path) -> None:
+    """Not a file that has the name that the run says, nor one where it says it is, unless it is the same."""
     trap = tmp_path / "sprung"
     queue.with_name("queue.py").write_text(f"open({str(trap)!r}, 'w').close()\n{CODE}")
-    with pytest.raises(InputError, match="--problem` must be given"):
-        named_again(str(queue), None)
+    digest = sha256_of(queue)
+    for known in (None, Remembered(str(queue), "0" * 64), Remembered(None, digest), Remembered(str(queue), None)):
+        with pytest.raises(InputError, match=r"--problem` must be given|must be unchanged"):
+            named_again(str(queue), None, known)
+    with pytest.raises(InputError, match=r"queue\.py has changed"):
+        named_again(str(queue), None, Remembered(str(queue), digest, {"queue.py": "0" * 16}))
     assert not trap.exists()
-    load_target(named_again(str(queue), queue))
+    load_target(named_again(str(queue), None, Remembered(str(queue), digest)))
     assert trap.exists(), "the trap works"

@@ -184,7 +184,7 @@ OF_PROBLEMS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a simulator that returns None": (lambda: answered(None), "next state None"),
     "a simulator that returns text": (lambda: answered("1"), "next state '1'"),
-    "a simulator that returns a float": (lambda: answered(1.0), "next state 1.0, which is not a whole number"),
+    "a simulator that returns a float": (lambda: answered(1.0), "next state 1.0, a float where an integer is wanted"),
     "a simulator that leaves the space": (lambda: answered(7), "next state 7, which is outside"),
     "a simulator of unknown names": (lambda: answered("z", states=list("abc"), start="a"), "declared states.*'a', 'b'"),
     "a reward nobody asked for": (lambda: answered((1, 2.0)), "2 things where no signal is named"),

@@ -1,5 +1,7 @@
 """Policies and mixtures."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -68,14 +70,38 @@ def test_mixture_keeps_one_member_for_an_episode():
     assert np.any(redrawn != first)
 
 
-def test_deterministic_mixture_is_an_error_that_says_why():
+def test_a_mixture_draws_its_member_whatever_is_deterministic():
+    """One member alone may break the constraints, which hold on average over them."""
     members = [TabularPolicy.deterministic(np.full(5, a), 3) for a in range(2)]
     mixture = MixturePolicy.of(members, np.array([0.5, 0.5]))
-    with pytest.raises(InputError, match="holds on average over the members"):
-        mixture.predict(np.array([0]), deterministic=True)
+    rng = np.random.default_rng(0)
+    drawn = {int(mixture.predict(0, deterministic=True, rng=rng)[0]) for _ in range(60)}  # one only has chance 2^-59
+    assert drawn == {0, 1}
     alone = MixturePolicy.of(members[:1], np.array([1.0]))
     assert alone.predict(np.array([0]), deterministic=True)[0].tolist() == [0]
     assert members[1].predict(np.array([2]))[0].tolist() == [1]
+
+
+def test_predict_is_called_as_stable_baselines3_calls_it():
+    """``predict(observation, state=None, episode_start=None, deterministic=True) -> (action, state)``."""
+    table = TabularPolicy.deterministic(np.array([2, 0, 1]), 3)
+    for policy in (table, MixturePolicy.of([table], np.ones(1))):
+        words = list(inspect.signature(policy.predict).parameters.values())[:4]
+        assert [w.name for w in words] == ["observation", "state", "episode_start", "deterministic"]
+        assert [w.default for w in words[1:]] == [None, None, True]
+        action, _ = policy.predict(np.int64(1))
+        assert np.shape(action) == () and int(action) == 0, "one observation, one action"
+        assert policy.predict(np.array([0, 2, 1]))[0].tolist() == [2, 1, 0]
+        assert policy.predict(1, None, np.array([True]), True)[0] == 0
+
+
+def test_the_likeliest_action_of_a_policy_that_draws_is_warned_of():
+    policy = TabularPolicy.stochastic(np.array([[0.6, 0.4], [0.0, 1.0]]))
+    with pytest.warns(UserWarning, match="is another policy"):
+        assert policy.predict(0)[0] == 0
+    with pytest.warns(UserWarning, match="is another policy"):
+        MixturePolicy.of([policy], np.ones(1)).predict(np.array([1, 0]))
+    assert policy.predict(1)[0] == 1, "where it does not draw there is nothing to say"
 
 
 def test_bad_probabilities_are_named():
@@ -104,11 +130,10 @@ def test_maxima():
 def test_randomised_policies_randomise():
     policy = TabularPolicy.stochastic(np.array([[0.6, 0.4]]))
     rng = np.random.default_rng(0)
-    drawn = [int(policy.predict(0, rng=rng)[0][0]) for _ in range(1000)]
+    drawn = [int(policy.predict(0, deterministic=False, rng=rng)[0]) for _ in range(1000)]
     assert abs(np.mean(drawn) - 0.4) < 5.2 * np.sqrt(0.24 / 1000)
-    fresh = {int(policy.predict(0)[0][0]) for _ in range(200)}  # one action only has chance 2·.6^200
+    fresh = {int(policy.predict(0, deterministic=False)[0]) for _ in range(200)}  # one action only has chance 2·.6^200
     assert fresh == {0, 1}
-    assert policy.predict(0, deterministic=True)[0].tolist() == [0]
 
 
 def test_one_continuous_observation():
@@ -116,5 +141,6 @@ def test_one_continuous_observation():
 
     features = FeatureFunction(lambda s, a: np.column_stack([s[:, 0], a * s[:, 1]]), 2, 2)
     policy = GreedyPolicy(features, np.array([0.0, 1.0]))
-    assert policy.predict(np.array([0.3, 0.5]))[0].tolist() == [1]
-    assert MixturePolicy.of([policy], np.ones(1)).predict(np.array([0.3, -0.5]))[0].tolist() == [0]
+    assert policy.predict(np.array([0.3, 0.5]))[0] == 1
+    assert policy.predict(np.array([[0.3, 0.5], [0.3, -0.5]], dtype=np.float32))[0].tolist() == [1, 0]
+    assert MixturePolicy.of([policy], np.ones(1)).predict(np.array([0.3, -0.5]))[0] == 0

@@ -14,8 +14,9 @@ import pytest
 from saddleback import CMDP, Constraint, FeatureFunction, GenerativeModel, Start, as_simulator
 from saddleback.errors import InputError, SaddlebackError, SimulatorError, plain_text, what_happened
 from saddleback.features.base import StateFunction
+from saddleback.problem.alarm import time_limit
 from saddleback.problem.spaces import FiniteStates
-from saddleback.problem.user_code import calling, culprit, state, time_limit
+from saddleback.problem.user_code import calling, culprit, state
 from saddleback.runs.events import tell
 
 

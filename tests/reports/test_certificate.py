@@ -84,8 +84,9 @@ def test_a_miss_that_was_allowed() -> None:
 
 def test_vacuous_limits_are_called_so() -> None:
     text = text_of(proof(0.0, 5.0, value=(0.0, 5.0), upper_bound=5.0, gap=5.0))
-    assert "0 to 5 vacuous: the whole range" in text and "at most 5 vacuous: the largest there is" in text
-    assert "vacuous" not in text_of(proof())
+    assert "0 to 5 no information: the whole range" in text
+    assert "at most 5 no information: no reward can be larger" in text
+    assert "no information" not in text_of(proof())
 
 
 def test_no_bound() -> None:

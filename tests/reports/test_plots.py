@@ -28,7 +28,7 @@ from matplotlib.figure import Figure
 @pytest.fixture(scope="module")
 def proved() -> Solution:
     instance = zoo.make("queue")
-    return solve(instance.problem, instance.simulator, samples=20_000, certificate=20_000, seed=2)
+    return solve(instance.problem, instance.simulator, samples=20_000, certificate=100_000, seed=2)
 
 
 @pytest.fixture(scope="module")

@@ -193,7 +193,7 @@ def test_an_infeasible_problem_shows_no_policy() -> None:
 def test_members_say_which_constraints_they_miss() -> None:
     few = printed(print_solution, answer(bandit([0.2, 0.4]), [0.3, 0.3], members=1))
     assert few.count("(misses)") == 1
-    assert "A mixture of 1 policy, one drawn at the start of each episode" in words(few)
+    assert "One policy, played in every episode" in words(few) and "mixture of 1" not in words(few)
     many = printed(print_solution, answer(bandit([0.1] * 5, names=list("abcde")), [0.3, 0, 0, 0.3, 0], members=9))
     assert many.count("b, c, e") == 6
     assert "3 more" in many

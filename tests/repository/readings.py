@@ -24,6 +24,7 @@ _EPISODE = ["--episode-seed", 7, "--step", 2]
 _NUMBERED = ["--state", 0, "--state", 2, "--state", 1]
 _POINTS = ["--state", "0.5", "--state", "-0.25", "--state", "0"]
 _FILE = ["--problem", "{home}/shop.toml"]
+_RELAXED = ["--feasibility", "relaxed"]  # which was the default then
 
 RUNS: dict[str, list[Any]] = {
     "table": _NUMBERED,
@@ -54,7 +55,7 @@ def readings() -> dict[str, list[Any]]:
     for name in ("samples", "pooled", "united"):
         store = f"{{home}}/{name}"
         asked[f"verify {name}"] = ["sample", *QUEUE, "--out", store, "--verify"]
-        asked[f"solve from {name}"] = ["solve", *QUEUE, "--from", store, "--certificate-samples", 2000]
+        asked[f"solve from {name}"] = ["solve", *QUEUE, "--from", store, *_RELAXED, "--certificate-samples", 2000]
     asked["continue samples"] = ["sample", *QUEUE, "--out", "{home}/samples", "--rounds", 2]
     asked["act policy.npz"] = ["act", "{home}/policy.npz", *_NUMBERED, *_EPISODE]
     asked["exact weather.npz"] = ["exact", "{home}/weather.npz"]
@@ -75,7 +76,8 @@ _KEPT = {
     "check": ("errors", "calls"),
 }
 _PROOF = "confidence", "value", "constraints", "upper_bound", "gap", "feasible", "infeasible", "samples", "seed"
-_CONSTRAINT = "name", "value", "threshold", "sense", "low", "high"
+_CONSTRAINT = {"solve": ("name", "value", "threshold", "sense", "low", "high")}
+_CONSTRAINT["exact"] = "name", "value", "threshold", "sense", "slack"
 _PAGE = "columns", "confidence", "asked", "bound", "floor"
 
 
@@ -99,8 +101,8 @@ def _said(verb: str, answer: dict[str, Any]) -> dict[str, Any]:
     for name in ("certificate", "stored"):
         if said.get(name) is not None:
             said[name] = {part: said[name][part] for part in _PROOF if part in said[name]}
-    if verb == "solve":
-        said["constraints"] = [{part: row.get(part) for part in _CONSTRAINT} for row in said["constraints"]]
+    if verb in ("solve", "exact"):
+        said["constraints"] = [{part: row.get(part) for part in _CONSTRAINT[verb]} for row in said["constraints"]]
     if "checks" in said:
         said["checks"] = [[check["name"], check["passed"]] for check in said["checks"]]
     if verb == "report":

@@ -25,13 +25,15 @@ PAGE = (DOCS / "certificate.md").read_text()
 
 
 def solutions() -> dict[str, Solution]:
-    """One of each kind: a table, a linear problem, one whose design rests on a pool, and an infeasible one."""
+    """One of each kind: a table, a linear problem, one whose design rests on a pool, an infeasible one, one given per step."""
     table = random_table(1)
     linear = zoo.make("random-linear", states=20, dim=3)
     hopeless = dataclasses.replace(table, thresholds=np.array([4.9]))
     pool = tuple(x[:40] for x in linear.problem.pairs())
     pooled = dataclasses.replace(linear.problem, candidates=pool)
+    per_step = dataclasses.replace(table, units=("per-step",))
     return {
+        "per step": solve(per_step.problem(), per_step.simulator(), samples=10_000, certificate=40_000),
         "pool": solve(pooled, linear.simulator, samples=10_000, certificate=10_000),
         "table": solve(table.problem(), table.simulator(), samples=10_000, certificate=10_000),
         "linear": solve(linear.problem, linear.simulator, samples=10_000, certificate=10_000),
@@ -86,7 +88,7 @@ def test_every_field_is_documented_once() -> None:
         "linearity.failures",
     } & real  # lists that happened to be empty somewhere
     assert set(names) - real <= {"remarks[]", "contradictions[]", "linearity.failures[]"}
-    assert real - set(names) <= empty | {"linear", "linearity", "leverage"}  # null where nothing is assumed
+    assert real - set(names) <= empty | {"linear", "linearity", "leverage", "averages"}  # null where there is nothing
     assert set(names) == record_fields(msgspec.inspect.type_info(CertificateRecord))
 
 

@@ -24,7 +24,8 @@ from spelled_out import solve
 
 TABLE = random_table(1)
 SOLUTIONS = [solve(TABLE.problem(), TABLE.simulator(), samples=4_000, certificate=4_000, seed=s) for s in (0, 1)]
-FILES = ["bound.npz", "certificate.json", "policy.npz", "rollouts.npz", "run.json", "solution.json"]
+FILES = ["bound.npz", "certificate.json", "policy.npz", "problem.json", "rollouts.npz", "run.json", "solution.json"]
+FILES += ["stationary.npz"]
 
 
 def save(path: Path, solution: Solution = SOLUTIONS[0], **options: Any) -> None:

@@ -21,6 +21,7 @@ from saddleback.certificates import Certificate
 from saddleback.runs.answer import Answer, AnswerRecord
 from saddleback.runs.certificate_file import CertificateRecord
 from saddleback.runs.drawings_file import DesignRecord, DualRecord, FrontierRecord
+from saddleback.runs.problem_record import QuestionRecord
 from saddleback.runs.run_folder import ManifestRecord, Run
 from saddleback.runs.settings import Settings
 from saddleback.runs.verdict import Verdict
@@ -36,6 +37,7 @@ FILES = {
     "frontier.json": FrontierRecord,
     "dual.json": DualRecord,
     "design.json": DesignRecord,
+    "problem.json": QuestionRecord,
     "request.json": Request,
     "request.json, options of solve": SolveOptions,
     "request.json, options of sample": SampleOptions,

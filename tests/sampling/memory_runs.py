@@ -7,6 +7,7 @@ problem's making gave back is returned to the system, and the mark is reset, fir
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import json
 import os
 import sys
@@ -16,8 +17,9 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import saddleback
-from saddleback import CMDP, InputError, zoo
+from saddleback import CMDP, InputError, features, zoo
 from saddleback.files.memory import LIMIT_VARIABLE
+from saddleback.problem.signals import with_limits
 from saddleback.sampling.memory import predict_run
 from saddleback.simulators.generative_model import GenerativeModel
 from sampling.streamed_runs import square
@@ -38,6 +40,11 @@ class Case(NamedTuple):
         """The problem and its simulator."""
         if self.name == "square":
             return square(**self.parameters)[:2]
+        if self.name == "tiles":
+            problem, model = square()[:2]
+            tiles = features.make("tiles", problem.states, problem.num_actions, **self.parameters)
+            easy = with_limits(problem.constraints, {"care": 0.1})
+            return dataclasses.replace(problem, features=tiles, candidates=None, constraints=easy), model
         instance = zoo.make(self.name, **self.parameters)
         return instance.problem, instance.simulator
 
@@ -48,6 +55,7 @@ CASES = {
     "support": Case("random-linear", {"states": 800, "dim": 6, "actions": 4}, 800_000),
     "points": Case("square", {"observed": True}, 30_000),
     "strict": Case("random-linear", {}, 100_000, 100_000, "strict"),
+    "tiles": Case("tiles", {"tiles": 5, "tilings": 3}, 200_000, 200_000),
     "large tabular": Case("garnet", {}, 8_000_000),
     "large linear": Case("random-linear", {}, 8_000_000),
     "large support": Case("garnet", {"states": 3000}, 1_000_000),

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddleback import InputError, cli, zoo
+from saddleback import CMDP, Constraint, InputError, Start, cli, zoo
+from saddleback.features import make
 from saddleback.files.memory import _GROUPS, LIMIT_VARIABLE, SHARE, Limit, _group, _machine, limit, parse_bytes, spelled
+from saddleback.problem.spaces import BoxStates
 from saddleback.runs.verdict import Status
 from saddleback.sampling.memory import Lot, check, predict, predict_run
 from sampling.memory_runs import CASES
@@ -22,7 +24,7 @@ from spelled_out import solve
 pytestmark = pytest.mark.check
 
 PROGRAM = Path(__file__).parent / "memory_runs.py"
-SMALL = ["tabular", "linear", "support", "points", "strict"]
+SMALL = ["tabular", "linear", "support", "points", "strict", "tiles"]
 MB = 10**6
 
 
@@ -83,6 +85,27 @@ def test_more_of_anything_takes_more() -> None:
     for name, more in [("samples", 4_000_000), ("certificate", 4_000_000), ("num_signals", 20), ("earlier", 1_000_000)]:
         assert predict_run(problem, **{**usual, name: more}).peak > base, name
     assert predict_run(problem, 1_000_000).certificate <= predict_run(problem, 1_000_000).solve
+
+
+def test_the_usual_tiles_fit_an_ordinary_machine() -> None:
+    """Features are read in pieces, so what they take does not grow with the samples times their number."""
+    box = BoxStates([0.0, 0.0], [1.0, 1.0])
+    problem = CMDP(
+        gamma=0.9,
+        start=Start(np.full((1, 2), 0.5), np.ones(1)),
+        num_actions=3,
+        states=box,
+        reward=lambda s, a: s[:, 0],
+        reward_range=(0.0, 1.0),
+        constraints=[Constraint("cost", lambda s, a: s[:, 1], "<=", 5.0, range=(0.0, 1.0))],
+        features=make("tiles", box, 3),
+    )
+    assert problem.features is not None and problem.features.dim == 921
+    assert predict_run(problem, 500_000, certificate=500_000).peak < 4e9
+    whole = predict(
+        problem, 1842, Lot(125_000, 8), Lot(375_000, 1), policies=True
+    )  # an evaluator that asks again and again
+    assert whole.peak > 8 * 375_000 * 921
 
 
 def test_counts_do_not_grow_with_the_samples_once_all_states_are_seen() -> None:

@@ -100,8 +100,12 @@ def fails_at_three(s: int, a: int, rng: Any) -> int:
 
 FAULTS: dict[str, tuple[Any, dict[str, Any], list[str]]] = {
     "raises": (fails_at_three, {}, ["raised ZeroDivisionError: no bread", "state 3, action 1, sample 3"]),
-    "half a state": (lambda s, a, rng: s / 2 if s == 3 else s, {}, ["1.5", "not a whole number", "state 3"]),
-    "whole float": (lambda s, a, rng: float(s), {}, ["0.0", "not a whole number"]),
+    "half a state": (
+        lambda s, a, rng: s / 2 if s == 3 else s,
+        {},
+        ["1.5", "a float where an integer is wanted", "state 3"],
+    ),
+    "whole float": (lambda s, a, rng: float(s), {}, ["0.0, a float where an integer is wanted"]),
     "unnamed signals": (lambda s, a, rng: (s, 1.0, 2.0), {}, ["3 things", "signals"]),
     "outside": (lambda s, a, rng: s + 4, {}, ["next state 5", "outside", "state 1"]),
     "too few": (lambda s, a, rng: (s, 1.0), {"signals": ("r", "c")}, ["2 things", "next state, r, c"]),

@@ -8,9 +8,10 @@ import pytest
 
 from helpers import random_table
 from saddleback import InputError, Status, Table, cli, zoo
-from saddleback.exact import mixture_values, policy_values, solve_exactly
+from saddleback.exact import mixture_values, policy_values, solve_by_columns, solve_exactly
 from saddleback.problem.cmdp import Constraint
 from saddleback.runs.settings import Method
+from saddleback.simulators.generative_model import GenerativeModel
 from saddleback.solving.frontier import frontier
 from saddleback.solving.prepare import prepare
 from spelled_out import solve
@@ -18,14 +19,21 @@ from spelled_out import solve
 INTERPOLATED = ("queue-network", "warehouse")  # features that only come close: the two buffers do not agree on policies
 
 
-@pytest.mark.parametrize("name", [n for n in zoo.BY_NAME if n != "hard-instance" and n not in zoo.CONTINUOUS])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(n, marks=pytest.mark.slow) if n == "ward" else n
+        for n in zoo.BY_NAME
+        if n != "hard-instance" and n not in zoo.CONTINUOUS
+    ],
+)
 def test_agrees_with_the_occupancy_program(name):
     """Within 1 % of H of the optimum and of the threshold on every zoo table, from 10⁶ samples."""
     instance = zoo.make(name)
     solution = solve(instance.problem, instance.simulator, samples=1_000_000, seed=3)
     problem = instance.problem
     truth = problem.unit_values_of(mixture_values(instance.table, solution.mixture))
-    exact = solve_exactly(instance.table)
+    exact = (solve_by_columns if name == "ward" else solve_exactly)(instance.table)  # seconds instead of minutes
     best = problem.unit_values_of(np.array([exact.value, *exact.constraint_values]))
     assert solution.status is Status.SOLVED
     assert abs(best[0] - truth[0]) <= 0.01 * problem.horizon
@@ -103,6 +111,35 @@ def test_reuse_is_refused_where_it_would_be_wrong():
         solve(observed, reuse=first)
     with pytest.raises(InputError, match="simulator"):
         solve(instance.problem)
+
+
+def test_reuse_takes_another_limit_of_an_observed_constraint():
+    """No sample changes, so none is drawn: the answer is that of the new limit, from the old samples."""
+    table = zoo.make("queue", capacity=6).table
+    cost, noise = table.constraints[0], 0.25
+
+    def simulator(states, actions, rng):
+        drawn = model.sample(states, actions, rng).next_states
+        seen = cost[states, actions] + noise * rng.choice([-1.0, 1.0], len(states))
+        return drawn, np.column_stack([table.reward[states, actions], seen])
+
+    def problem(threshold, *, name="backlog", span=(-1.0, 8.0)):
+        constraint = Constraint(name, None, "<=", threshold, range=span)
+        return dataclasses.replace(table.problem(), constraints=[constraint])
+
+    model = table.simulator()
+    calls = GenerativeModel(simulator, table.problem().states, 2)
+    first = solve(problem(20.0), calls, samples=200_000)
+    before = calls.num_queries
+    again = solve(problem(10.0), reuse=first)
+    assert calls.num_queries == before
+    exact = solve_exactly(dataclasses.replace(table, thresholds=np.array([10.0])))
+    assert again.value == pytest.approx(exact.value, rel=0.05)
+    assert again.constraints[0].value == pytest.approx(10.0, abs=1e-6)
+    with pytest.raises(InputError, match="observed"):
+        solve(problem(10.0, name="other"), reuse=first)
+    with pytest.raises(InputError, match="range"):
+        solve(problem(10.0, span=(0.0, 7.0)), reuse=first)
 
 
 def test_samples_follow_the_design():

@@ -19,10 +19,11 @@ import numpy as np
 from saddleback.certificates.assumptions import BOUNDED
 from saddleback.certificates.bounds import BoundPlan
 from saddleback.certificates.contradictions import find_contradictions
+from saddleback.certificates.expected import plan_bound
 from saddleback.certificates.guide import Guide, Request, with_fresh_start
 from saddleback.certificates.linearity.checks import examine_linearity, samples_for_linearity
 from saddleback.certificates.linearity.findings import LinearityReport, refuted
-from saddleback.certificates.prove import draw_fresh, plan_bound
+from saddleback.certificates.prove import draw_fresh
 from saddleback.certificates.values.rollouts import fit_baseline, roll_out
 from saddleback.errors import Remark, require
 from saddleback.method.master_lp import solve_master

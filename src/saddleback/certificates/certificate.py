@@ -14,12 +14,16 @@ from typing import Literal
 import numpy as np
 
 from saddleback.certificates.linearity.findings import LinearityReport, PlainState
+from saddleback.certificates.values.averages import Averages
 from saddleback.errors import Remark
 from saddleback.files.json_file import Limits, Plain, Record, Share, Whole, in_order, to_plain
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Array
 
 SCHEMA = "saddleback-certificate/1"
+ROUNDING = 1e-9
+"""Of H: limits that miss a threshold by no more meet it."""
+
 Verdict = Literal["certified", "refuted", "undecided"]
 SUSPECTED = (
     "what the proof assumes does not hold (features that cannot carry the problem, signals outside their declared ranges, "
@@ -64,7 +68,8 @@ class Leverage(Record, frozen=True):
 class RolloutEvidence(Record, frozen=True):
     """What the intervals follow from, in utilities: one entry a signal, and the rollouts of each member.
 
-    ``low`` and ``high`` are what no rollout can leave, ``tail`` what the cap of the rollouts may hide below and above.
+    ``low`` and ``high`` are what no rollout can leave, ``tail`` what the cap of the rollouts may hide below and above, and
+    ``known`` what the values cannot leave by what is known without samples (None: earlier versions, 0 and H).
     """
 
     number: Whole
@@ -77,6 +82,7 @@ class RolloutEvidence(Record, frozen=True):
     high: tuple[float, ...]
     tail: tuple[tuple[float, ...], tuple[float, ...]]
     by_member: tuple[Whole, ...]
+    known: tuple[tuple[float, ...], tuple[float, ...]] | None = None
 
 
 class BoundEvidence(Record, frozen=True):
@@ -116,7 +122,8 @@ class Certificate:
     ``slack_bound`` is an upper bound, in utilities, on the room that any policy leaves in all constraints together;
     negative proves that none is feasible. ``upper_bound`` is on what any policy earns; where a cost is minimised it is a
     lower bound on what any policy costs. ``arrays`` are what limits ("rollouts") and bound ("bound") can be computed again
-    from, in utilities, by name (docs/certificate.md). Where there are ``contradictions`` nothing is decided, and there is neither a
+    from, in utilities, by name (docs/certificate.md). ``averages`` are estimates over time that no statement rests on; their calls
+    are among the ``samples``. Where there are ``contradictions`` nothing is decided, and there is neither a
     bound nor a gap.
     """
 
@@ -138,12 +145,18 @@ class Certificate:
     evidence: Evidence = _NO_EVIDENCE
     remarks: tuple[Remark, ...] = ()
     contradictions: tuple[Remark, ...] = ()
+    averages: Averages | None = None
     arrays: dict[str, dict[str, Array]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def infeasible(self) -> bool:
         """Whether the samples prove that no policy meets the constraints."""
         return self.slack_bound is not None and self.slack_bound < 0
+
+    @property
+    def proof_samples(self) -> int:
+        """Simulator calls of the proof alone: without those for averages over time."""
+        return self.samples - (0 if self.averages is None else self.averages.samples)
 
     @property
     def rollout_values(self) -> Array | None:
@@ -178,6 +191,7 @@ class Certificate:
             "evidence": self.evidence,
             "remarks": [remark.text for remark in self.remarks],
             "contradictions": [remark.text for remark in self.contradictions],
+            "averages": self.averages,
         }
         if self.slack_bound is not None:
             out["slack_bound"] = self.slack_bound
@@ -187,8 +201,11 @@ class Certificate:
 
 
 def verdict(problem: CMDP, low: Array, high: Array, allowance: float) -> Verdict:
-    """Three-way, from limits ``(m,)`` of the constraints' values in utilities; ``allowance`` in utilities too."""
-    b = problem.thresholds - allowance
+    """Three-way, from limits ``(m,)`` of the constraints' values in utilities; ``allowance`` in utilities too.
+
+    H is a rounded number, and so is a threshold: what differs by no more than rounding is equal.
+    """
+    b = problem.thresholds - allowance - ROUNDING * problem.horizon
     if np.all(low >= b):
         return "certified"
     return "refuted" if np.any(high < b) else "undecided"

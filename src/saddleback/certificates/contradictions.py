@@ -25,6 +25,7 @@ from saddleback.certificates.values.rollouts import Baseline
 from saddleback.errors import NumericalError, Remark
 from saddleback.method.evaluators.lstd import LSTD, cautious_variance
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.criteria import TOTAL
 from saddleback.problem.policies import Policy
 from saddleback.problem.spaces import Array
 
@@ -85,8 +86,9 @@ def _above_the_best(problem: CMDP, low: Array, bound: Bound) -> str:
 def _far_off(problem: CMDP, j: int, fit: Sequence[float], limits: Sequence[float]) -> str:
     name = problem.objective if j == 0 else f"'{problem.signals[j].name}'"
     scale, base = float(problem.scale[j]), float(problem.base[j] * problem.horizon)
-    low, high = sorted(x * scale + base for x in limits)
+    unit = TOTAL if j == 0 else problem.units[j - 1]
+    low, high = sorted(unit.of(x * scale + base) for x in limits)
     return (
-        f"the estimate of {name}, {fit[0] * scale + base:.6g} ± {fit[1] * abs(scale):.3g}, lies outside its proved limits, "
-        f"{low:.6g} to {high:.6g}"
+        f"the estimate of {name}, {unit.of(fit[0] * scale + base):.6g} ± {unit.of(fit[1] * abs(scale)):.3g}{unit.suffix}, lies "
+        f"outside its proved limits, {low:.6g} to {high:.6g}{unit.suffix}"
     )

@@ -15,12 +15,13 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 
 from saddleback.certificates.values.intervals import BY_NAME as INTERVALS
 from saddleback.designs.design import Design
-from saddleback.errors import InputError, SimulatorError, require
+from saddleback.errors import InputError, SimulatorError, one_of, require
 from saddleback.problem.cmdp import CMDP, Start
 from saddleback.problem.policies import MixturePolicy
 from saddleback.problem.spaces import Array, States
@@ -35,6 +36,12 @@ NUM_STARTS = 1 << 16
 
 STARTS_SHARE = 0.1
 """Of δ: what those may cost."""
+
+
+Purpose = Literal["feasibility", "value", "gap"]
+"""What a proof is for: that the constraints hold, what the policy is worth, or how far it is from the best."""
+
+PURPOSES: tuple[str, ...] = get_args(Purpose)
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,9 @@ class Guide:
 class Request:
     """How a certificate is to be made; ``allowance`` is the violation that counts as feasible, in utilities.
 
-    ``executor`` draws the samples (None: here, one block after the other).
+    ``purpose`` says which limits should be narrow, where samples for one are samples less for another; whatever it is, all
+    limits hold. ``any_bound`` draws a bound over all policies though it is expected to say next to nothing. ``executor`` draws
+    the samples (None: here, one block after the other).
     """
 
     samples: int
@@ -64,9 +73,12 @@ class Request:
     allowance: float = 0.0
     interval: str = "betting"
     check_linearity: bool = True
+    purpose: Purpose = "gap"
+    any_bound: bool = False
     executor: Executor | None = None
 
     def __post_init__(self) -> None:
+        one_of("purpose", self.purpose, PURPOSES)
         require(
             self.samples >= 1, "samples", "must be at least 1", self.samples, "give the certificate simulator calls"
         )

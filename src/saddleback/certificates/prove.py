@@ -9,14 +9,11 @@
 δ is divided evenly over the 1 + m intervals and the bound, so that all hold together. What each rests on is in
 :mod:`.assumptions`; a bound that rests on linearity is withheld where the samples refute it (:mod:`.linearity`).
 
-**How the samples are shared out** before the first of them is drawn. Baselines, prices, allocation and frozen functions come from earlier samples, whose only influence is on the widths. The
-share of rollouts and of the bound follows the widths that are expected of both: a/√n_1 + b/√n_2 is least for
-n_1 : n_2 = a^⅔ : b^⅔. What a certificate is expected to show costs nothing to ask (:func:`expect`).
+How the samples are shared out before the first of them is drawn: :mod:`.expected`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -24,7 +21,6 @@ from typing import NamedTuple
 import numpy as np
 
 from saddleback.certificates.assumptions import BOUNDED, bound_assumes
-from saddleback.certificates.bounds import BY_NAME as BOUNDS
 from saddleback.certificates.bounds import BoundPlan
 from saddleback.certificates.certificate import (
     Certificate,
@@ -36,113 +32,37 @@ from saddleback.certificates.certificate import (
     verdict,
 )
 from saddleback.certificates.contradictions import find_contradictions, fit_again
-from saddleback.certificates.guide import Guide, Request, hidden_by_starts, with_fresh_start
-from saddleback.certificates.linearity.checks import examine_linearity, samples_for_linearity
+from saddleback.certificates.expected import LEAST_PER_PAIR, Shares, plan_bound, share_out
+from saddleback.certificates.guide import Guide, Request, with_fresh_start
+from saddleback.certificates.linearity.checks import examine_linearity
 from saddleback.certificates.linearity.findings import LinearityReport, plain_state, refuted
 from saddleback.certificates.linearity.leverage import LeverageMeter, meter_for
 from saddleback.certificates.values.linear import CoresetReader, read_coreset, under_linearity
-from saddleback.certificates.values.rollouts import Baseline, Rollouts, fit_baseline, range_of, roll_out
+from saddleback.certificates.values.rollouts import Baseline, Rollouts, fit_baseline, roll_out
 from saddleback.errors import Remark
-from saddleback.method.evaluators.lstd import LSTD
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.numerics import TIE, first_largest, rounded
 from saddleback.problem.policies import MixturePolicy
 from saddleback.problem.spaces import Array
 from saddleback.sampling.buffer import Buffer
 from saddleback.sampling.collect import collect
 from saddleback.sampling.counted_buffer import cut
 from saddleback.sampling.examination import examine, examine_again
-from saddleback.sampling.trajectories import plan_rollouts, steps_per_rollout
+from saddleback.sampling.trajectories import plan_rollouts
 from saddleback.simulators.generative_model import GenerativeModel, Stream
 
-_LEAST_PER_PAIR = 4
-_LEAST_ROLLOUTS = 30
-_MOST_STARTS = 16
-
-
-class Shares(NamedTuple):
-    """Simulator calls for the tests of linearity, the rollouts and the bound, and δ of each interval and of the bound."""
-
-    tests: int
-    rollouts: int
-    bound: int
-    delta: float
-
-
-def share_out(guide: Guide, samples: int, delta: float, check_linearity: bool = True) -> Shares:
-    """δ is divided evenly over 1 + m intervals and the bound; where there is no mixture, all is for the bound."""
-    tests = samples_for_linearity(guide.design, samples) if check_linearity else 0
-    if guide.mixture is None:
-        return Shares(tests, 0, samples - tests, delta)
-    part = delta / (2 + guide.problem.num_constraints)
-    rolled = _share_of_rollouts(guide, samples - tests, part)
-    return Shares(tests, rolled, samples - tests - rolled, part)
-
-
-def plan_bound(guide: Guide, sigma: Array | None, samples: int, delta: float, draft: bool = False) -> BoundPlan | None:
-    """The plan, of those of all methods, that promises the least bound at ``sigma``; None where there can be none."""
-    if sigma is None or samples < _LEAST_PER_PAIR * guide.design.size:
-        return None
-    plans = [method.plan(guide, sigma, samples, delta, draft=draft) for method in BOUNDS.values()]
-    return min((plan for plan in plans if plan is not None), key=lambda plan: plan.expected_excess, default=None)
+_LEAST_ROLLOUTS, _MOST_STARTS = 30, 16
+_NO_INFORMATION = "from so few samples it would say nothing, so none were spent on it"
 
 
 def draw_fresh(guide: Guide, model: GenerativeModel, plans: Sequence[BoundPlan], request: Request) -> Buffer:
     """One fresh buffer for all plans."""
     problem, design = guide.problem, guide.design
     counts = np.maximum(1, np.mean([plan.counts for plan in plans], axis=0).astype(np.int64))
+    seed, executor, unsampled = request.seed, request.executor, guide.earlier[-1].unsampled
     drawn = collect(
-        model, problem, design, counts, seed=request.seed, stream=Stream.CERTIFICATE, executor=request.executor
+        model, problem, design, counts, seed=seed, stream=Stream.CERTIFICATE, executor=executor, unsampled=unsampled
     )
     return cut(drawn, problem, design, 1)
-
-
-class Expected(NamedTuple):
-    """What a certificate is expected to show: half-widths of the intervals ``(1+m,)`` and the gap, in utilities."""
-
-    half_widths: Array
-    gap: float
-
-
-def expect(guide: Guide, samples: int, delta: float) -> Expected:
-    """What a certificate of that many samples is expected to show; no sample is drawn."""
-    problem, shares = guide.problem, share_out(guide, samples, delta)
-    assert guide.mixture is not None
-    (n, cap, _), L = plan_rollouts(problem.gamma, shares.rollouts), math.log(2 / shares.delta)
-    low, high = range_of(problem.gamma, fit_baseline(problem, guide.earlier[-1], guide.mixture), cap)
-    w = hidden_by_starts(problem, delta)
-    widths = np.asarray(_expected_deviations(guide) * math.sqrt(2 * L / n) + 0.75 * (high - low) * L / n) + w
-    plan = plan_bound(guide, guide.sigma, shares.bound, shares.delta, draft=True)
-    if plan is None or guide.sigma is None or guide.sigma[0] == 0:
-        return Expected(widths, math.inf)
-    return Expected(widths, float(widths[0]) + (plan.expected_excess + w) / float(guide.sigma[0]))
-
-
-def _share_of_rollouts(guide: Guide, samples: int, delta: float) -> int:
-    """How many of the samples the rollouts get; all of them where there can be no bound."""
-    draft = plan_bound(guide, guide.sigma, samples // 2, delta, draft=True)
-    if draft is None:
-        return samples
-    half = samples / 2 / steps_per_rollout(guide.problem.gamma)
-    a = float(_expected_deviations(guide).max()) * math.sqrt(2 * math.log(2 / delta) / half)
-    b = draft.expected_excess / max(float(draft.sigma[0]), 1e-12)
-    share = a ** (2 / 3) / (a ** (2 / 3) + b ** (2 / 3)) if a + b > 0 else 0.5
-    rolled = int(samples * min(0.8, max(0.25, float(rounded(share, 4)))))
-    return min(rolled, samples - _LEAST_PER_PAIR * guide.design.size)  # the bound needs some of every pair
-
-
-def _expected_deviations(guide: Guide) -> Array:
-    """Standard deviation of one rollout ``(1+m,)``: the spread of V̂ at the pairs that the heaviest member visits."""
-    problem, buffer = guide.problem, guide.earlier[-1]
-    assert guide.mixture is not None
-    member = guide.mixture.members[int(first_largest(guide.mixture.weights))]
-    a, V = LSTD().influence_and_values(problem, buffer, member)
-    _, variance = buffer.moments(V)
-    gamma = problem.gamma
-    noise = (buffer.signal_noise(problem) + gamma * np.sqrt(variance)) ** 2
-    visits = np.where(np.abs(a) > TIE * np.abs(a).max(), np.abs(a), 0.0)  # the rest is rounding error
-    step = (visits @ noise) / max(float(visits.sum()), 1e-12)
-    return np.asarray(np.sqrt(step / (1 - gamma**1.5)))
 
 
 def certify_guided(guide: Guide, model: GenerativeModel, request: Request) -> Certificate:
@@ -151,7 +71,7 @@ def certify_guided(guide: Guide, model: GenerativeModel, request: Request) -> Ce
     examine(guide.problem, model, request.seed, pairs, request.executor)
     confidence, before = 1 - request.delta, model.num_queries
     guide, request, hidden = with_fresh_start(guide, request)
-    problem, shares = guide.problem, share_out(guide, request.samples, request.delta, request.check_linearity)
+    problem, shares = guide.problem, share_out(guide, request)
     plan = plan_bound(guide, guide.sigma, shares.bound, shares.delta)
     fresh = None if plan is None else draw_fresh(guide, model, [plan], request)
     meter = meter_for(problem.features, guide.design)
@@ -173,7 +93,7 @@ def certify_guided(guide: Guide, model: GenerativeModel, request: Request) -> Ce
         seed=request.seed,
         linearity=report,
         leverage=None if meter is None else meter.found,
-        remarks=_remarks(guide, plan, report, meter),
+        remarks=_remarks(guide, request, plan, report, meter),
     )
     if measured is None:
         room = None if proved is None else proved.on_slack(problem)
@@ -266,17 +186,20 @@ def _rollout_evidence(rollouts: Rollouts, delta: float, method: str) -> RolloutE
         high=tuple(rollouts.high.tolist()),
         tail=(tuple(rollouts.tail_low.tolist()), tuple(rollouts.tail_high.tolist())),
         by_member=tuple(np.bincount(rollouts.members, minlength=rollouts.num_members).tolist()),
+        known=(tuple(rollouts.known[0].tolist()), tuple(rollouts.known[1].tolist())),
     )
 
 
 def _remarks(
-    guide: Guide, plan: BoundPlan | None, report: LinearityReport | None, meter: LeverageMeter | None
+    guide: Guide, request: Request, plan: BoundPlan | None, report: LinearityReport | None, meter: LeverageMeter | None
 ) -> tuple[Remark, ...]:
     none, out = "no bound over all policies", []
     if guide.sigma is None:
         out.append(Remark("no-bound", f"{none}: the run has no prices for its constraints"))
     elif plan is None:
-        out.append(Remark("no-bound", f"{none}: {guide.design.size} pairs need more samples than there are"))
+        few = request.samples < 2 * LEAST_PER_PAIR * guide.design.size
+        why = f"{guide.design.size} pairs need more samples than there are" if few else _NO_INFORMATION
+        out.append(Remark("no-bound", f"{none}: {why}"))
     failures = [] if report is None else [f.meaning for f in report.failures]
     if refuted(report):
         text = f"{none}: the problem is not linear in its features ({'; '.join(failures)})"

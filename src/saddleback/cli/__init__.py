@@ -13,11 +13,13 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from decimal import Decimal, InvalidOperation
 from functools import cache
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.models import OptionInfo
 
 from saddleback._version import __version__
 from saddleback.errors import SaddlebackError, plain_text
@@ -28,13 +30,15 @@ TITLE = "Constrained decision problems with a simulator: a policy, and a proof o
 NOTES = (
     "Begin with `saddleback solve wireless --out run`, then `saddleback report run`. Each verb has examples: "
     "`saddleback solve --help`.",
-    "TARGET is a problem of the zoo, a .toml problem file or an .npz table, RUN a folder that `solve --out` wrote. Rewards, "
-    "constraints and thresholds are discounted totals in the problem's own units; --samples counts simulator calls. An "
-    "option that shows no default is not used unless it is given.",
+    "TARGET is your own problem in a .toml file that names your simulator (docs/problem_files.md), a problem of the zoo, or an "
+    ".npz or .drn table; RUN a folder that `solve --out` wrote. Rewards are discounted totals in the problem's own units, constraints "
+    "what they were given in, totals or per step; --samples counts simulator calls. An option that shows no default is not "
+    "used unless it is given.",
     f"Exit codes: {', '.join(f'{code} {code.meaning}' for code in ExitCode)}.",
     "Answers go to stdout, progress and errors to stderr; --json prints one object (docs/json.md).",
 )
 _LONGEST = 4000  # characters of a message
+_LONGEST_NUMBER = 30  # digits of a whole number that is written as 1e6
 OPTIONS = {"--version": "Print the version.", "--help": "Show this message and exit."}
 
 
@@ -51,6 +55,11 @@ LOOK, SOLVE, USE = "Look", "Solve", "Use and check what was solved"
 # In the order in which a newcomer meets them.
 VERBS: dict[str, Verb] = {
     "zoo": Verb(LOOK, "List the built-in problems and their parameters.", ("zoo", "zoo --json")),
+    "new": Verb(
+        LOOK,
+        "Write a commented simulator and problem file to start from: NAME.py and NAME.toml, which run as they are.",
+        ("new shop",),
+    ),
     "exact": Verb(
         LOOK,
         "The true optimum of a problem whose table is known: by column generation, or by the occupancy linear program.",
@@ -72,13 +81,13 @@ VERBS: dict[str, Verb] = {
         (
             "solve wireless --check",
             "solve wireless --out run",
-            "solve problem.npz --epsilon 0.5 --feasibility strict --out run --workers 4",
+            "solve problem.npz --epsilon 0.5 --out run --workers 4",
         ),
     ),
     "frontier": Verb(
         SOLVE,
         "The best reward against one constraint's threshold, the others held, from one set of samples.",
-        ("frontier wireless --points 20", "frontier wireless --certificate-samples 500000 --json"),
+        ("frontier wireless --points 20", "frontier run", "frontier wireless --certificate-samples 500000 --json"),
     ),
     "sample": Verb(
         SOLVE,
@@ -105,6 +114,15 @@ VERBS: dict[str, Verb] = {
         "Apply a stored policy: the action in a state, with the member of the mixture that plays the episode.",
         ("act run --state 3 --episode-seed 7", "act run --state 3 --state 4 --episode-seed 7 --json"),
     ),
+    "export": Verb(
+        USE,
+        "Write the policy of a run for other programs, with names of states and actions, and say what it is worth.",
+        (
+            "export run --to python",
+            "export run --to csv --out policy.csv",
+            "export run --to onnx --certificate-samples 100000",
+        ),
+    ),
 }
 
 
@@ -118,8 +136,34 @@ def load(name: str) -> Any:
     alone = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
     function = getattr(importlib.import_module(f"saddleback.cli.{name}"), name)
     examples = "\n\n".join(["Example:" if len(lines) == 1 else "Examples:", *lines])
-    alone.command(name, help=function.__doc__ or verb.summary, epilog=examples)(as_verb(function))
+    alone.command(name, help=function.__doc__ or verb.summary, epilog=examples)(as_verb(_with_whole_numbers(function)))
     return typer.main.get_command(alone)
+
+
+def whole_number(value: str | int) -> int:
+    """A whole number as people write it: 1000000, 1_000_000, 1e6; a default is one already."""
+    text = str(value)
+    with suppress(ValueError):
+        return int(text)
+    try:
+        exact = Decimal(text.strip()) if len(text) <= _LONGEST_NUMBER else None
+    except InvalidOperation:
+        exact = None
+    if exact is None or not exact.is_finite() or exact.adjusted() >= _LONGEST_NUMBER or exact != int(exact):
+        raise typer.BadParameter(f"{text[:60]!r} is not a whole number; write it in digits, or as 1e6.")
+    return int(exact)
+
+
+def _with_whole_numbers(function: Any) -> Any:
+    """The function of a verb, whose whole-number options take 1e6 too."""
+    hints = get_type_hints(function, include_extras=True)
+    for hint in hints.values():
+        kind, *more = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        for option in more:
+            if kind in (int, int | None) and isinstance(option, OptionInfo):
+                option.parser, option.metavar = whole_number, option.metavar or "<int>"
+    function.__annotations__ = hints
+    return function
 
 
 class Verbs(TyperGroup):

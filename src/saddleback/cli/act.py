@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from saddleback.cli.common import Console, Json, ProblemFile, print_json
-from saddleback.files.json_file import short
+from saddleback.files.json_file import plain, short
 from saddleback.runs.stored_policy import load_stored_policy
 
 _SHOWN = 16  # probabilities in the line for people
@@ -32,12 +32,16 @@ def act(
         ),
     ] = None,
     step: Annotated[int, typer.Option(help="Number of the (first) state in its episode, from 0.")] = 0,
+    which: Annotated[
+        str,
+        typer.Option(help="mixture, which the proof is about, or stationary: one policy in its place, an estimate."),
+    ] = "mixture",
     problem: ProblemFile = None,
     as_json: Json = False,
 ) -> None:
     """Apply a stored policy: the action in a state, with the member of the mixture that plays the episode."""
     seed = secrets.randbits(32) if episode_seed is None else episode_seed
-    found = load_stored_policy(run, problem, state).actions(state, seed, step)
+    found = load_stored_policy(run, problem, state, which).actions(state, seed, step)
     if as_json:
         print_json({"run": str(run), **found})
     else:
@@ -52,6 +56,7 @@ def _print(found: dict[str, Any], given: list[str]) -> None:
         if p is not None:
             few = ", ".join(f"{x:.3g}" for x in p) if len(p) <= _SHOWN else f"{p[row['action']]:.3g} for this one"
             chance = f"   (probabilities {few})"
-        lines.append(f"step {row['step']}, state {short(text)[1:-1]}: action {row['action']}{chance}")
+        name = "" if row["action_name"] is None else f" ({plain(row['action_name'], 200)})"
+        lines.append(f"step {row['step']}, state {short(text)[1:-1]}: action {row['action']}{name}{chance}")
     for line in lines:
         Console().print(line, markup=False, highlight=False)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from saddleback.cli.common import Console, Json, ProblemFile, StoredRun, Timeout, print_json
+from saddleback.cli.drawing import Workers
 from saddleback.errors import InputError
 from saddleback.reports.text import print_recertified, print_recheck
 from saddleback.runs.recheck import NOT_CHECKED
@@ -14,6 +15,8 @@ from saddleback.runs.recheck.whole_run import recheck_run
 from saddleback.runs.run_folder import Run, load_run
 from saddleback.runs.targets import load_run_target, with_features_of
 from saddleback.runs.verdict import ExitCode, code_of_proof
+from saddleback.sampling.executors import open_executor
+from saddleback.solving.progress import display
 from saddleback.solving.recertify import recertify
 
 
@@ -31,6 +34,7 @@ def certify(
         bool, typer.Option("--recheck", help="Draw nothing: compute the stored proof again from its stored numbers.")
     ] = False,
     problem: ProblemFile = None,
+    workers: Workers = 1,
     timeout: Timeout = None,
     as_json: Json = False,
 ) -> None:
@@ -44,9 +48,20 @@ def certify(
         raise typer.Exit(_recheck(stored, problem, as_json))
     instance = load_run_target(stored, problem)
     stored = with_features_of(instance.problem, stored)
-    proof, pilot = recertify(stored, instance.problem, instance.simulator, samples=samples, seed=seed, delta=delta)
+    model = instance.simulator.metered()
+    with (
+        display() as show,
+        open_executor(workers, None, timeout, problem=instance.problem, simulator=model, progress=show) as crew,
+    ):
+        proof, pilot = recertify(
+            stored, instance.problem, model, samples=samples, seed=seed, delta=delta, executor=crew
+        )
     if as_json:
-        total = {"samples": proof.samples + pilot, "pilot": pilot}
+        total = {
+            "samples": proof.samples + pilot,
+            "pilot": pilot,
+            "units": [c.units for c in instance.problem.constraints],
+        }
         print_json({"run": str(run), **total, "certificate": proof.to_json(), "stored": stored.certificate})
     else:
         print_recertified(Console(), instance.problem, stored, proof, pilot)

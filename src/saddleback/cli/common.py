@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -13,22 +14,42 @@ from rich.console import ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from saddleback.cli.process import answers
-from saddleback.errors import plain_text
+from saddleback.errors import nearest, plain_text, require
 from saddleback.files.json_file import to_plain
+from saddleback.problem.cmdp import CMDP
+from saddleback.problem.signals import total_of
 
 Target = Annotated[
     str,
     typer.Argument(
-        metavar="TARGET", help="A .toml problem file, an .npz problem table, or a zoo problem (see `saddleback zoo`)."
+        metavar="TARGET", help="A .toml problem file, an .npz or .drn table, or a zoo problem (see `saddleback zoo`)."
     ),
 ]
 StoredRun = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that `saddleback solve --out` wrote.")]
 ProblemFile = Annotated[
     Path | None,
-    typer.Option("--problem", help="The problem file that the run was made from, which names code, named again."),
+    typer.Option(
+        "--problem",
+        help="The run's problem file where it is now, or FILE.py:NAME for a run made in Python.",
+        show_default="where it was, if unchanged",
+    ),
 ]
 Parameters = Annotated[
     list[str] | None, typer.Option("--set", help="name=value, a parameter of the zoo problem. May be repeated.")
+]
+Limits = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--limit",
+        help="name=value, another limit of a constraint, in the unit in which the problem gives it. May be repeated.",
+    ),
+]
+At = Annotated[
+    str | None,
+    typer.Option(
+        help="Thresholds, as in 5,7.5,10, in the unit in which the problem gives the limit.",
+        show_default="evenly spread",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 Timeout = Annotated[  # of which no verb need take care: it holds for every call of user code (cli/process.py)
@@ -60,6 +81,30 @@ def _plain(segment: Segment) -> Segment:
     if control or text.translate(_OURS).isprintable():
         return segment
     return Segment("".join(c if ord(c) in _OURS else plain_text(c, 20) for c in text), style)
+
+
+def constraint_named(problem: CMDP, name: str | None) -> int:
+    """The place of the constraint of that name; of the first where none is named."""
+    names = [c.name for c in problem.constraints]
+    remedy = nearest(name, names, f"the constraints are {', '.join(names)}")
+    require(name is None or name in names, "--constraint", "must name a constraint of the problem", repr(name), remedy)
+    return 0 if name is None else names.index(name)
+
+
+def totals_at(problem: CMDP, constraint: int, text: str) -> list[float]:
+    """The thresholds of ``--at`` as discounted totals."""
+    found = []
+    for part in text.split(","):
+        try:
+            value = float(part)
+        except ValueError:
+            value = math.nan
+        good = math.isfinite(value)
+        require(good, "--at", "must be numbers, separated by commas", plain_text(part, 80), "for example --at 5,7.5,10")
+        found.append(total_of(problem.constraints[constraint], value, problem.horizon))
+    most = 1000
+    require(len(found) <= most, "--at", f"must be at most {most:,} thresholds", len(found), "ask for fewer at a time")
+    return found
 
 
 def print_json(data: dict[str, Any]) -> None:

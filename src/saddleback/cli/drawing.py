@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,13 @@ from saddleback.runs.work_folder import work_folder
 from saddleback.sampling.executors import BY_NAME
 
 Workers = Annotated[int, typer.Option(help="Processes that draw samples; the answer does not depend on it.")]
+Budget = Annotated[
+    int | None, typer.Option("--budget", help="Simulator calls in all, at most.", show_default="as the problem needs")
+]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option(help="Seconds that the simulator may take in all; fewer calls are made where they would take longer."),
+]
 ExecutorName = Annotated[
     str | None, typer.Option(help=f"One of {', '.join(BY_NAME)}.", show_default="joblib for more than one worker")
 ]
@@ -28,9 +36,15 @@ AcceptSource = Annotated[
 Callbacks = Annotated[
     list[str] | None,
     typer.Option(
-        "--callback", help=f"name:place, who else is told what happens; {', '.join(CALLBACKS)}. May be repeated."
+        "--callback",
+        help=f"Send every event of the solve to name:place as well; the names are {', '.join(CALLBACKS)}. May be repeated.",
     ),
 ]
+
+
+def announce(text: str) -> None:
+    """A line on stderr, before something that may take long."""
+    Console(stderr=True, highlight=False).print(plain_text(text, 1000), markup=False, soft_wrap=True)
 
 
 @contextmanager
@@ -41,6 +55,7 @@ def resumable(place: Path | None) -> Iterator[None]:
     except KeyboardInterrupt:
         if place is None or not (work_folder(place) / REQUEST).is_file():
             raise
-        text = f"interrupted; what was drawn is kept. Go on with: saddleback resume {plain_text(str(place), 1000)}"
+        command = f"saddleback resume {shlex.quote(plain_text(str(place), 1000))}"
+        text = f"interrupted; what was drawn is kept. Go on with: {command}"
         Console(stderr=True, highlight=False).print(text, markup=False, soft_wrap=True)
         raise typer.Exit(interrupted_code()) from None

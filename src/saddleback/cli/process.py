@@ -23,9 +23,10 @@ from typing import Any, TextIO
 import numpy as np
 
 from saddleback.errors import SaddlebackError
-from saddleback.problem.user_code import fail, state, time_limit
+from saddleback.problem.alarm import ALARM, HAS_TIMER, time_limit
+from saddleback.problem.user_code import fail, state
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 _ONCE = (
     1.0  # seconds within which further signals are the same one: a terminal, a shell and a parent may all send theirs
 )
@@ -98,7 +99,8 @@ def _private(number: int, like: TextIO) -> TextIO:
 
 # Without the wrapping of Python's module, which takes 7 µs: this is asked after every call of user code.
 _handler_of: Callable[[int], Any] = getattr(sys.modules.get("_signal"), "getsignal", signal.getsignal)
-_set_mask: Callable[[int, Any], Any] = getattr(sys.modules.get("_signal"), "pthread_sigmask", signal.pthread_sigmask)
+_MASKS = hasattr(signal, "pthread_sigmask")  # not on Windows
+_set_mask: Any = getattr(sys.modules.get("_signal"), "pthread_sigmask", None)
 
 
 class _Aside(io.TextIOBase):
@@ -121,9 +123,10 @@ class _Surroundings:
         self._error_file = _file_of(self._error)
         self._stderr = sys.stderr
         self._stdout: Any = None
-        listened = (*SIGNALS, signal.SIGALRM)
+        listened = (*SIGNALS, signal.SIGALRM) if HAS_TIMER else SIGNALS
         self._handlers = {number: _handler_of(number) for number in listened} if own_process else {}
-        self._signal_mask, self._file_mask = signal.pthread_sigmask(signal.SIG_BLOCK, []), os.umask(0o077)
+        self._signal_mask = signal.pthread_sigmask(signal.SIG_BLOCK, []) if _MASKS else set()
+        self._file_mask = os.umask(0o077)
         os.umask(self._file_mask)
         self._answers = -1 if state.answers is None or not own_process else state.answers.fileno()
         self._answers_file = _file_of(self._answers)
@@ -144,8 +147,9 @@ class _Surroundings:
             os.chdir(self._home)
         self._put_streams_back()
         if self._own_process:
-            signal.setitimer(signal.ITIMER_REAL, 0)  # an alarm of theirs would ring in the middle of our work
-            _set_mask(signal.SIG_SETMASK, self._signal_mask)
+            ALARM.clear()  # one of theirs would ring in the middle of our work
+            if _MASKS:
+                _set_mask(signal.SIG_SETMASK, self._signal_mask)
             os.umask(self._file_mask)
         for number, handler in self._handlers.items():
             if _handler_of(number) is not handler:
@@ -199,7 +203,7 @@ def _file_of(number: int) -> tuple[int, int] | None:
 
 def _stream(number: int) -> TextIO:
     """A new stream for a standard descriptor, which stays open when the stream is closed."""
-    return open(number, "w", buffering=1, errors="backslashreplace", closefd=False)
+    return open(number, "w", buffering=1, encoding="locale", errors="backslashreplace", closefd=False)
 
 
 def _folder() -> str | None:

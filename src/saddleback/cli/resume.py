@@ -14,8 +14,9 @@ from saddleback.cli.sample import draw
 from saddleback.cli.solve import Output, answer
 from saddleback.errors import plain_text
 from saddleback.runs.file_names import MANIFEST, SAMPLES
+from saddleback.runs.problem_place import Remembered, named_again
 from saddleback.runs.run_folder import stored_answer, verify_run
-from saddleback.runs.targets import load_target, named_again
+from saddleback.runs.targets import load_source
 from saddleback.runs.verdict import ExitCode, Status
 from saddleback.runs.work_folder import Work, load_work, owned
 from saddleback.solving.kept_run import Drawing, is_finished, is_untouched
@@ -55,18 +56,17 @@ def _take_up(
     as_json: bool,
 ) -> None:
     request = load_work(work.place)
-    moved = problem is not None and request.target.endswith(".npz") and problem.name == Path(request.target).name
-    source = str(problem) if moved else named_again(request.target, problem)
-    settings = [] if source.endswith(".toml") else request.settings
+    source = named_again(request.target, problem, Remembered.of(request.path, request.settings, finished=False))
+    settings = request.settings
     if accept_source:
-        instance = load_target(source, settings)
+        instance = load_source(request.target, source, settings)
         accept_code(work.place, instance.problem, instance.simulator)
     if request.verb == "solve":
         replacing = (work.place / MANIFEST).is_file()
         output = Output(work, replacing, as_json=as_json, callbacks=callbacks, force_files=force)
-        answer(request.target, settings, request.options, drawing, output, source)
+        answer(request.target, settings, request.options, drawing, output, source, request.path)
     else:
-        draw(request.target, settings, work, request.options, drawing, as_json, source)
+        draw(request.target, settings, work, request.options, drawing, as_json, source, request.path)
 
 
 def _say_finished(place: Path, as_json: bool) -> None:

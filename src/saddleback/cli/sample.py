@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,8 +26,15 @@ def sample(
     out: Annotated[Path, typer.Option(help="The folder for the samples; one that exists is continued.")],
     settings: Parameters = None,
     rounds: Annotated[
-        int, typer.Option(help=f"Rounds in all; each draws {sum(SHARES.values())} x {BLOCK:,} samples of every pair.")
-    ] = 1,
+        int | None,
+        typer.Option(
+            help=f"Rounds in all; each draws {sum(SHARES.values())} x {BLOCK:,} samples of every pair.",
+            show_default="1",
+        ),
+    ] = None,
+    samples: Annotated[
+        int | None, typer.Option(help="Instead of --rounds: samples in all, at most, the same number of every pair.")
+    ] = None,
     seed: Seed = 0,
     workers: Workers = 1,
     executor: ExecutorName = None,
@@ -56,9 +64,12 @@ def sample(
         text = f"{found['samples']:,} samples from {len(parts)} folders, seeds {seeds}. SHA-256 {found['sha256']}."
         print_json(found) if as_json else _say(f"{place.name}: {text}")
         return
-    require(rounds >= 1, "--rounds", "must be at least 1", rounds, "use 1, 2, 3 …")
+    require(rounds is None or rounds >= 1, "--rounds", "must be at least 1", rounds, "use 1, 2, 3 …")
     require(seed >= 0, "--seed", "must not be negative", seed, "use 0, 1, 2 …")
-    options = {"rounds": rounds, "seed": seed}
+    options: dict[str, Any] = {"rounds": 1 if rounds is None else rounds, "seed": seed}
+    if samples is not None:
+        require(rounds is None, "--samples", "must not be given with --rounds", samples, "leave one of the two out")
+        options |= {"rounds": 0, "samples": samples}
     with owned(place) as work:
         if accept_source:
             instance = load_target(target, settings or [])
@@ -74,10 +85,12 @@ def draw(
     drawing: Drawing,
     as_json: bool,
     source: str | None = None,
+    path: str | None = None,
 ) -> None:
-    """Draw what is missing of so many rounds, and say what there is; ``source`` as in :func:`saddleback.cli.solve.answer`."""
+    """Draw what is missing of so many rounds, and say what there is; ``source`` and ``path`` as in :func:`saddleback.cli.solve.answer`."""
     named, began = target if source is None else source, time.monotonic()
     instance, recorded = load_target(named, settings), origin_of(named, settings)
+    recorded = replace(recorded, path=path or recorded.path)
     place = work.place
     with resumable(place), display() as show:
         found, executor = draw_rounds(

@@ -11,20 +11,21 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from saddleback.cli.common import Console, Json, Parameters, Seed, Target, Timeout, print_json
+from saddleback.cli.common import Console, Json, Limits, Parameters, Seed, Target, Timeout, print_json
 from saddleback.cli.drawing import Callbacks, ExecutorName, Workers, resumable
 from saddleback.designs import BY_NAME as DESIGNS
-from saddleback.errors import InputError, plain_text, require
+from saddleback.errors import InputError, one_of, plain_text, require
 from saddleback.method.duals import BY_NAME as DUALS
 from saddleback.method.evaluators import BY_NAME as EVALUATORS
 from saddleback.method.solvers import BY_NAME as SOLVERS
 from saddleback.problem.policy_file import save_policy
 from saddleback.reports.listeners import make as make_callback
 from saddleback.runs.events import Callback
+from saddleback.runs.limits import with_limit_settings
 from saddleback.runs.outputs import check_output, is_policy, refuse_inside, refuse_taken
 from saddleback.runs.run_folder import check_place
-from saddleback.runs.settings import MOST_SAMPLES, USUAL_SAMPLES, Settings
-from saddleback.runs.targets import load_target, origin_of
+from saddleback.runs.settings import MOST_SAMPLES, PURPOSES, USUAL_SAMPLES, Settings
+from saddleback.runs.targets import load_source, origin_of
 from saddleback.runs.text import print_solution
 from saddleback.runs.truth import truth_of
 from saddleback.runs.work_folder import Work, owned
@@ -43,6 +44,7 @@ def _part(help_text: str, default: str | None = None) -> Any:
 def solve(
     target: Target,
     settings: Parameters = None,
+    limit: Limits = None,
     samples: Annotated[
         int | None,
         typer.Option(help="Simulator calls in all, half of them for the certificate.", show_default="1000000"),
@@ -63,7 +65,18 @@ def solve(
     max_samples: Annotated[
         int | None, typer.Option(help="With --epsilon: give up after this many.", show_default="100000000")
     ] = None,
-    feasibility: Annotated[str, typer.Option(help="relaxed or strict.")] = "relaxed",
+    feasibility: Annotated[
+        str,
+        typer.Option(help="strict: constraints are proved to hold; relaxed: they hold up to the accuracy of the run."),
+    ] = "strict",
+    purpose: Annotated[
+        str | None,
+        typer.Option(
+            "--for",
+            help="What the proof is for: feasibility, value or gap.",
+            show_default="feasibility where that is strict, else gap",
+        ),
+    ] = None,
     delta: Annotated[float, typer.Option(help="One minus the confidence of the limits.")] = 0.05,
     seed: Seed = 0,
     check: Annotated[bool, typer.Option("--check", help="Compare with the truth where the table is known.")] = False,
@@ -104,7 +117,13 @@ def solve(
         budget = _split(samples, proof, max_samples)
     else:
         grid = None if resolution == -1 else resolution
-        choices = {"iterations": iterations, "error": error, "batch_size": batch_size, "resolution": grid}
+        choices = {
+            "iterations": iterations,
+            "error": error,
+            "batch_size": batch_size,
+            "resolution": grid,
+            "for": purpose,
+        }
         budget = _adaptive(epsilon, max_samples, samples=samples, certificate_samples=proof, **choices)
     parts: dict[str, Any] = {
         "feasibility": feasibility,
@@ -118,6 +137,9 @@ def solve(
         "buffers": buffers,
         "allocation": allocation,
     }
+    if purpose is not None:
+        one_of("--for", purpose, PURPOSES)
+        parts["purpose"] = purpose
     require(iterations is None or iterations >= 1, "--iterations", "must be at least 1", iterations, "use 1000 or more")
     written = out is not None or policy is not None or bool(callback)
     require(
@@ -136,7 +158,11 @@ def solve(
         if work is not None:
             is_finished(work)  # one that was killed when all was done is put away first, whatever is asked now
         answer(
-            target, settings or [], options, drawing, Output(work, force, policy, check, as_json, callback or [], force)
+            target,
+            with_limit_settings(settings, limit),
+            options,
+            drawing,
+            Output(work, force, policy, check, as_json, callback or [], force),
         )
 
 
@@ -159,17 +185,19 @@ def answer(
     drawing: Drawing,
     output: Output,
     source: str | None = None,
+    path: str | None = None,
 ) -> None:
     """Solve as ``options`` say, keep what is to be kept, and print the answer.
 
-    ``source`` is where the target is now, as far as the user has named it again (:func:`saddleback.runs.targets.named_again`).
+    ``source`` is where the target is now (:func:`saddleback.runs.targets.named_again`), ``path`` where it was at the beginning.
     """
     source = target if source is None else source
-    instance, place = load_target(source, settings), None
+    instance, place = load_source(target, source, settings), None
     problem, simulator = instance.problem, instance.simulator
     if output.work is not None:
         check_place(output.work.place, problem, force=output.force)
-        origin = replace(origin_of(source, settings, instance), target=target)  # wherever the file is now
+        origin = replace(origin_of(source, settings, instance), target=target)
+        origin = replace(origin, path=path or origin.path)  # wherever the file is now
         place = Place(output.work, target, origin, output.force)
     policy, listeners = _outputs(output)
     with samples_for(problem, simulator, options) as (store, record, seed):
@@ -191,7 +219,8 @@ def answer(
         elif policy is not None:
             Console(stderr=True).print(f"no policy to write to {plain_text(str(output.policy))}", markup=False)
         if place is not None:
-            put_away(place, solution, record, seed)
+            with display():
+                put_away(place, solution, record, seed)
     finally:  # a full disk must not cost the answer too
         if output.as_json:
             print_json({**solution.to_json(), **executor.report(), **({"exact": truth} if output.check else {})})
@@ -259,7 +288,7 @@ def _in_all(fault: InputError, budget: dict[str, Any]) -> InputError:
         return fault
     if "max_samples" in budget:
         most = f"{fault.value}, with {budget['max_samples']:,} in all"
-        return InputError("--max-samples", fault.rule, most, "raise it, or use fewer features")
+        return InputError("--max-samples", fault.rule, most, fault.remedy.replace("the number of samples", "it"))
     if "samples" not in budget:  # those that are stored suffice: these are the certificate's
         return InputError("--certificate-samples", fault.rule, fault.value, fault.remedy)
     share = f"{budget['samples']:,} of {budget['samples'] + budget['certificate']:,} are for the solve"

@@ -20,6 +20,7 @@ from saddleback.errors import InputError, require
 from saddleback.features import OneHot
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.numerics import RANK_TOLERANCE, on_grid
+from saddleback.problem.phases import phase
 from saddleback.problem.spaces import Actions, Array, States
 
 _CHUNK = 1 << 16  # pairs per call of the feature map: its temporaries stay small
@@ -43,7 +44,9 @@ def candidate_features(problem: CMDP) -> tuple[States, Actions, Array]:
     Phi = np.empty((n, d))
     for first in range(0, n, _CHUNK):
         chunk = slice(first, min(first + _CHUNK, n))
-        rows = np.asarray(problem.features.at(states[chunk], actions[chunk]))
+        with phase(f"computing {d:,} features of {n:,} pairs") as advance:
+            advance(f"{first:,} of {n:,}")
+            rows = np.asarray(problem.features.at(states[chunk], actions[chunk]))
         expected = (chunk.stop - first, d)
         good = rows.shape == expected and rows.dtype == np.float64
         rule = f"must give a float64 array {expected} for {expected[0]} pairs"

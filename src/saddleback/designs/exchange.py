@@ -23,6 +23,7 @@ d·log(g/d) of the largest possible: hence g/d − 1 as certificate.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,10 +43,12 @@ from saddleback.designs.design import Design, orthonormalizing_map, weighted_des
 from saddleback.errors import InputError, NumericalError, positive, whole
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.numerics import TIE, first_largest, rounded
+from saddleback.problem.phases import phase
 from saddleback.problem.spaces import Array
 
 _TOP, _OTHERS, _SAMPLE = 8, 2, 8  # times the rank: rows of A by leverage, by lot, and rows a random direction combines
 _MOST_SWEEPS = 30  # over the support in one round
+_PER_SECOND = 4e9  # operations of a core on matrices of this size, roughly
 _MOST_GROWTH = 1e3  # of det G since G⁻¹ was computed: rounding errors of the updates grow with it
 _EPS = np.finfo(np.float64).eps
 
@@ -61,17 +64,30 @@ class Exchange:
     def design(self, problem: CMDP) -> Design:
         """Pairwise exchange over the candidate pairs of ``problem``."""
         states, actions, Phi = candidate_features(problem)
-        rho = exchange_weights(Phi, self.tolerance, self.seed, self.max_rounds).weights
-        C = np.flatnonzero(rho)
-        return weighted_design(states[C], actions[C], Phi[C], rho[C], Phi, complete=problem.lists_all_pairs)
+        with phase(_what(*Phi.shape)) as advance:
+            rho = exchange_weights(Phi, self.tolerance, self.seed, self.max_rounds, advance=advance).weights
+            C = np.flatnonzero(rho)
+            return weighted_design(states[C], actions[C], Phi[C], rho[C], Phi, complete=problem.lists_all_pairs)
+
+
+def _what(pairs: int, features: int) -> str:
+    """The phase in words, with a warning where a sweep over the support takes seconds."""
+    text = f"choosing where to sample: {pairs:,} pairs with {features:,} features"
+    sweep = 2 * features * min(pairs, (_TOP + _OTHERS) * features) * features * 4 / _PER_SECOND
+    return text if sweep < 1 else f"{text}, about {sweep:.0f} s a sweep (fewer features take far less)"
 
 
 def exchange_weights(
-    features: Array, tolerance: float = 0.05, seed: int = 0, max_rounds: int = 200, span: Array | None = None
+    features: Array,
+    tolerance: float = 0.05,
+    seed: int = 0,
+    max_rounds: int = 200,
+    span: Array | None = None,
+    advance: Callable[[str], None] | None = None,
 ) -> Optimum:
     """Weights on rows ``(n, d)`` with g ≤ (1 + tolerance)·rank, or an :class:`InputError` that says how far it got.
 
-    ``span`` is the features' :func:`orthonormalizing_map` where the caller has it already.
+    ``span`` is the features' :func:`orthonormalizing_map` where the caller has it already; ``advance`` is told how far it is.
     """
     positive("tolerance", tolerance, "use 0.05 for g ≤ 1.05·d")
     whole("seed", seed, 0)
@@ -88,6 +104,8 @@ def exchange_weights(
         white = _whitening(features[C], rho[C], M)
         nu = all_leverages(features, white)  # ν
         g = float(nu.max())
+        if advance is not None:
+            advance(f"round {rounds + 1}: {g / d - 1:.2g} from the best, {tolerance:g} wanted")
         if g <= target:
             return Optimum(*prune(features, rho, target, M), rounds)
         if rounds >= max_rounds:

@@ -54,6 +54,7 @@ from saddleback.designs.design import Design, orthonormalizing_map, weighted_des
 from saddleback.errors import InputError, one_of, positive, require, whole
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.numerics import RANK_TOLERANCE, first_largest
+from saddleback.problem.phases import phase
 from saddleback.problem.spaces import Array
 
 _STEPS_BETWEEN_RECOMPUTATIONS = 100  # or d if that is more, so that recomputing costs no more than the steps
@@ -71,9 +72,10 @@ class FrankWolfe:
     def design(self, problem: CMDP) -> Design:
         """ComputeOptimalDesign over the candidate pairs of ``problem``."""
         states, actions, Phi = candidate_features(problem)
-        rho = optimal_weights(Phi, self.tolerance, self.initialization, self.max_iterations, self.seed).weights
-        C = np.flatnonzero(rho)
-        return weighted_design(states[C], actions[C], Phi[C], rho[C], Phi, complete=problem.lists_all_pairs)
+        with phase(f"choosing where to sample: {len(Phi):,} pairs with {Phi.shape[1]:,} features"):
+            rho = optimal_weights(Phi, self.tolerance, self.initialization, self.max_iterations, self.seed).weights
+            C = np.flatnonzero(rho)
+            return weighted_design(states[C], actions[C], Phi[C], rho[C], Phi, complete=problem.lists_all_pairs)
 
 
 def optimal_weights(

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from saddleback.errors import one_of, whole
 from saddleback.features.base import StateMap, check_dimension
 from saddleback.features.frame import Frame, as_frame
+from saddleback.features.program import Writer
 from saddleback.problem.spaces import Array, States
 
 
@@ -58,6 +59,21 @@ class Polynomial(StateMap):
         for j in range(1, z.shape[1]):
             product *= self._one_coordinate(z[:, j])[self.exponents[:, j]]
         return product.T
+
+    def write(self, writer: Writer) -> str:
+        """The same as steps of a program."""
+        z, product = writer.do("Sub", writer.do("Mul", self.frame.write_unit(writer), 2.0), 1.0), ""
+        for j in range(self.frame.num):
+            z_j = writer.column(z, j)
+            B = [writer.ones(), z_j]
+            while len(B) <= self.degree:
+                if self.basis == "power":
+                    B.append(writer.do("Mul", z_j, B[-1]))
+                else:
+                    B.append(writer.do("Sub", writer.do("Mul", writer.do("Mul", z_j, 2.0), B[-1]), B[-2]))
+            factor = writer.do("Columns", writer.do("Concat", *B[: self.degree + 1]), self.exponents[:, j])
+            product = factor if j == 0 else writer.do("Mul", product, factor)
+        return product
 
     def _one_coordinate(self, z: Array) -> Array:
         """B_0(z) … B_p(z), ``(p + 1, n)``."""
@@ -127,6 +143,28 @@ class Fourier(StateMap):
             else:
                 C, S = C * cos_j - S * sin_j, S * cos_j + C * sin_j
         return C.T
+
+    def write(self, writer: Writer) -> str:
+        """The same as steps of a program."""
+        u, result = self.frame.write_unit(writer), ("", "")
+
+        def turned(a: tuple[str, str], b: tuple[str, str]) -> tuple[str, str]:
+            """cos and sin of a sum of two angles."""
+            cc, ss, sc, cs = (
+                writer.do("Mul", x, y) for x, y in ((a[0], b[0]), (a[1], b[1]), (a[1], b[0]), (a[0], b[1]))
+            )
+            return writer.do("Sub", cc, ss), writer.do("Add", sc, cs)
+
+        for j in range(self.frame.num):
+            angle = writer.do("Mul", writer.column(u, j), np.pi)
+            one = writer.do("Cos", angle), writer.do("Sin", angle)
+            found = [(writer.ones(), writer.do("Sub", writer.ones(), 1.0))]
+            for _ in range(self.order):
+                found.append(turned(found[-1], one))
+            places = self.frequencies[:, j]
+            C, S = (writer.do("Columns", writer.do("Concat", *part), places) for part in zip(*found, strict=True))
+            result = (C, S) if j == 0 else turned(result, (C, S))
+        return result[0]
 
     def _one_coordinate(self, u: Array) -> tuple[Array, Array]:
         """cos(π c u) and sin(π c u) for c = 0 … order, ``(order + 1, n)``, each from the one before."""

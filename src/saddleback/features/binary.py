@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from saddleback.errors import InputError, require, whole
 from saddleback.features.base import check_dimension
 from saddleback.features.frame import Frame, as_frame, one_each
+from saddleback.features.program import Writer
 from saddleback.problem.spaces import Array, States
 
 Indices = NDArray[np.int64]
@@ -124,6 +125,11 @@ class Cells(BinaryMap):
         """The cell of each state, ``(1, n)``."""
         return grid_cell(self.frame.unit(states), self.cells, self.cells)[None]
 
+    def write(self, writer: Writer) -> str:
+        """The same as steps of a program."""
+        cell = _write_cell(writer, self.frame.write_unit(writer), self.cells, self.cells)
+        return writer.do("Equal", cell, np.arange(self.dim))
+
 
 def grid_cell(u: Array, tiles: tuple[int, ...], cells: tuple[int, ...], offset: Array | None = None) -> Indices:
     """The number of the cell ⌊u·tiles + offset⌋ in a grid of ``cells``, ``(n,)``; an upper edge belongs to the last cell."""
@@ -132,6 +138,19 @@ def grid_cell(u: Array, tiles: tuple[int, ...], cells: tuple[int, ...], offset: 
         place = u[:, j] * tiles[j] if offset is None else u[:, j] * tiles[j] + offset[j]
         number *= c
         number += np.minimum(place.astype(np.int64), c - 1)
+    return number
+
+
+def _write_cell(
+    writer: Writer, u: str, tiles: tuple[int, ...], cells: tuple[int, ...], offset: Array | None = None
+) -> str:
+    """:func:`grid_cell` as steps of a program."""
+    number = ""
+    for j, c in enumerate(cells):
+        place = writer.do("Mul", writer.column(u, j), float(tiles[j]))
+        place = place if offset is None else writer.do("Add", place, offset[j])
+        place = writer.do("Min", writer.do("Floor", place), c - 1.0)
+        number = place if j == 0 else writer.do("Add", writer.do("Mul", number, float(c)), place)
     return number
 
 
@@ -166,6 +185,14 @@ class Tiles(BinaryMap):
             found[t] = grid_cell(u, self.tiles, cells, o) + first
             first += math.prod(cells)
         return found
+
+    def write(self, writer: Writer) -> str:
+        """The same as steps of a program, one block of columns a grid."""
+        u, grids = self.frame.write_unit(writer), []
+        for t, o in enumerate(self.offsets):
+            cells = self.tiles if t == 0 else tuple(n + 1 for n in self.tiles)
+            grids.append(writer.do("Equal", _write_cell(writer, u, self.tiles, cells, o), np.arange(math.prod(cells))))
+        return writer.do("Concat", *grids)
 
 
 def _displacements(count: int, T: int) -> list[int]:

@@ -18,6 +18,7 @@ import numpy as np
 
 from saddleback.errors import InputError, require, whole
 from saddleback.features.base import failed
+from saddleback.features.program import NoProgramError, Writer
 from saddleback.problem.spaces import Array, BoxStates, States, StateSpace
 from saddleback.problem.user_code import calling, lent
 
@@ -86,6 +87,21 @@ class Frame:
     def to_unit(self, points: Array) -> Array:
         """Points ``(c, k)`` in the user's coordinates as points of the scaled space, not clipped."""
         return np.asarray((points - self.low) / (self.high - self.low))
+
+    def write_unit(self, writer: Writer) -> str:
+        """:meth:`unit` as steps of a program."""
+        x = writer.do("Sub", self.write_coordinates(writer), self.low)
+        return writer.clipped(writer.do("Div", x, self.high - self.low), 0.0, 1.0)
+
+    def write_inside(self, writer: Writer) -> str:
+        """:meth:`inside` as steps of a program."""
+        return writer.clipped(self.write_coordinates(writer), self.low, self.high)
+
+    def write_coordinates(self, writer: Writer) -> str:
+        """A state that is its own coordinates; where they are looked up there is no program."""
+        if self.coordinates is not None:
+            raise NoProgramError
+        return "x"
 
     def _coordinates_of(self, states: States) -> Array:
         given: Any = states

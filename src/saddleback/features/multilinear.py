@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from saddleback.errors import require, whole
 from saddleback.features.base import check_dimension
 from saddleback.features.frame import Frame, as_frame, one_each, real_array
+from saddleback.features.program import Writer
 from saddleback.problem.spaces import Array, States
 
 Corners = tuple[NDArray[np.int32], Array]
@@ -133,6 +134,27 @@ class MultilinearInterpolation(InterpolationMap):
             nodes.append(node)
             weights.append(weight)
         return np.stack(nodes, axis=1), np.stack(weights, axis=1)
+
+    def write(self, writer: Writer) -> str:
+        """The same as steps of a program: the products of one share an axis."""
+        x, product = self.frame.write_inside(writer), ""
+        places = np.indices([len(knots) for knots in self.knots]).reshape(len(self.knots), -1)
+        for j, knots in enumerate(self.knots):
+            factor = writer.do("Columns", _write_shares(writer, writer.column(x, j), knots), places[j])
+            product = factor if j == 0 else writer.do("Mul", product, factor)
+        return product
+
+
+def _write_shares(writer: Writer, x: str, knots: Array) -> str:
+    """t_0(x) … t_{m−1}(x) of one axis, ``(n, m)``: 1 − t at the knot below x, t at the one above."""
+    m = len(knots)
+    below = writer.clipped(writer.do("Sub", writer.do("Sum", writer.do("AtLeast", x, knots)), 1.0), 0.0, m - 2.0)
+    here = writer.do("Equal", below, np.arange(m - 1))
+    low, high = (writer.do("Sum", writer.do("Mul", here, ends)) for ends in (knots[:-1], knots[1:]))
+    share = writer.do("Div", writer.do("Sub", x, low), writer.do("Sub", high, low))
+    rest, none = writer.do("Sub", 1.0, share), writer.do("Sub", writer.ones(), 1.0)
+    left = writer.do("Concat", writer.do("Mul", here, rest), none)
+    return writer.do("Add", left, writer.do("Concat", none, writer.do("Mul", here, share)))
 
 
 def _are_places(knots: Any) -> bool:

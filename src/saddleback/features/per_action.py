@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from saddleback.errors import require, whole
 from saddleback.features.base import FeatureMap, GuardedStateFeatures, StateFeatures, check_dimension
+from saddleback.features.program import Writer, written
 from saddleback.problem.numerics import first_largest
 from saddleback.problem.policies import maximum_over_actions
 from saddleback.problem.spaces import Actions, Array, States
@@ -83,6 +85,11 @@ class PerAction(FeatureMap):
         for piece, values in self._pieces(states, theta):
             best[piece] = first_largest(values, axis=1)
         return best
+
+    def write(self, writer: Writer) -> tuple[str, NDArray[np.int64]]:
+        """ψ as steps of a program, and which entry of θ each of its features has for each action."""
+        k = self.state_features.dim
+        return written(self.state_features, writer), np.arange(k)[:, None] + k * np.arange(self.num_actions)
 
     def held(self, states: States) -> PerAction:
         """φ over the positions 0 … n−1 of these states, with ψ computed once and kept."""

@@ -21,6 +21,7 @@ import numpy as np
 from saddleback.errors import flag, positive, require, whole
 from saddleback.features.base import StateMap, check_dimension
 from saddleback.features.frame import Frame, as_frame, one_each, real_array
+from saddleback.features.program import Writer
 from saddleback.problem.spaces import Array, States
 
 
@@ -74,6 +75,29 @@ class RadialBasis(StateMap):
             product = (product[:, None] * factor).reshape(len(product) * len(points), len(u))
         return product.T
 
+    def write(self, writer: Writer) -> str:
+        """The same as steps of a program."""
+        u, product = self.frame.write_unit(writer), ""
+        if self.centres is not None:
+            centres, total = self._points[0], ""
+            for j, h in enumerate(self.bandwidth):
+                square = _write_square(writer, writer.column(u, j), centres[:, j], h)
+                total = square if j == 0 else writer.do("Add", total, square)
+            return self._write_bumps(writer, total)
+        places = np.indices([len(points) for points in self._points]).reshape(len(self._points), -1)
+        for j, points in enumerate(self._points):
+            h = self.bandwidth[j] / max(1, len(points) - 1)
+            bumps = self._write_bumps(writer, _write_square(writer, writer.column(u, j), points, h))
+            factor = writer.do("Columns", bumps, places[j])
+            product = factor if j == 0 else writer.do("Mul", product, factor)
+        return product
+
+    def _write_bumps(self, writer: Writer, squares: str) -> str:
+        if not self.normalised:
+            return writer.do("Exp", writer.do("Mul", squares, -0.5))
+        bumps = writer.do("Exp", writer.do("Mul", writer.do("Sub", squares, writer.do("Least", squares)), -0.5))
+        return writer.do("Div", bumps, writer.do("Sum", bumps))
+
     def _bumps(self, squares: Array) -> Array:
         """exp(−½·) of ``(c, n)``, each column divided by its sum where normalised."""
         if not self.normalised:
@@ -81,6 +105,12 @@ class RadialBasis(StateMap):
         bumps = np.exp(-0.5 * (squares - squares.min(axis=0)))  # the nearest is 1: no column is lost to underflow
         total = np.ascontiguousarray(bumps.T).sum(axis=1)  # by rows, so that the order does not depend on n
         return np.asarray(bumps / total)
+
+
+def _write_square(writer: Writer, u: str, points: Array, width: float) -> str:
+    """(p − u)² / h² for each point, ``(n, c)``."""
+    apart = writer.do("Sub", points, u)
+    return writer.do("Div", writer.do("Mul", apart, apart), width**2)
 
 
 def _squares(u: Array, centres: Array, widths: tuple[float, ...]) -> Array:

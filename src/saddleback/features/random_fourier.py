@@ -15,6 +15,7 @@ import numpy as np
 from saddleback.errors import positive, whole
 from saddleback.features.base import StateMap, check_dimension
 from saddleback.features.frame import Frame, as_frame
+from saddleback.features.program import Writer
 from saddleback.problem.spaces import Array, States
 
 _FREQUENCIES, _PHASES = 0, 1  # spawn keys of one word: no block of samples has such a key
@@ -50,6 +51,14 @@ class RandomFourier(StateMap):
         rows = _cosines(self.frame.unit(states), self.frequencies, self.phases)
         rows *= np.sqrt(2 / self.num)
         return rows.T
+
+    def write(self, writer: Writer) -> str:
+        """The same as steps of a program."""
+        u, angle = self.frame.write_unit(writer), ""
+        for j in range(self.frame.num):
+            part = writer.do("Mul", writer.column(u, j), self.frequencies[:, j])
+            angle = part if j == 0 else writer.do("Add", angle, part)
+        return writer.do("Mul", writer.do("Cos", writer.do("Add", angle, self.phases)), float(np.sqrt(2 / self.num)))
 
 
 def _generator(seed: int, key: int) -> np.random.Generator:

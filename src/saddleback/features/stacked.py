@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 from typing import overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from saddleback.errors import require
 from saddleback.features.base import FeatureMap, GuardedStateFeatures, StateFeatures, spans_constant
+from saddleback.features.program import Writer, side_by_side, written
 from saddleback.features.report import examine
 from saddleback.problem.spaces import Actions, Array, Features, States
 from saddleback.problem.user_code import GuardedFeatures, guarded
@@ -50,6 +52,10 @@ class Joined:
         """ψ(s)ᵀΘ."""
         pieces = zip(self.parts, _split(self.parts, theta), strict=True)
         return np.asarray(sum(p.product(states, piece) for p, piece in pieces))
+
+    def write(self, writer: Writer) -> str:
+        """The same as steps of a program."""
+        return writer.do("Concat", *(written(p, writer) for p in self.parts))
 
     def held(self, states: States) -> Joined:
         """Each part held."""
@@ -97,6 +103,10 @@ class Stacked(FeatureMap):
         pieces = zip(self.parts, _split(self.parts, theta), strict=True)
         return np.asarray(sum(p.values(states, piece) for p, piece in pieces))
 
+    def write(self, writer: Writer) -> tuple[str, NDArray[np.int64]]:
+        """The same as steps of a program."""
+        return side_by_side([(*written(p, writer), p.dim) for p in self.parts], writer)
+
 
 def _split(parts: Sequence[StateFeatures] | Sequence[Features], theta: Array) -> list[Array]:
     return np.split(theta, np.cumsum([p.dim for p in parts])[:-1])
@@ -120,6 +130,10 @@ class Constant:
     def product(self, states: States, theta: Array) -> Array:
         """Θ's only row, for each state."""
         return np.repeat(theta, len(states), axis=0)
+
+    def write(self, writer: Writer) -> str:
+        """The same as a step of a program."""
+        return writer.ones()
 
     def held(self, states: States) -> Constant:
         """Itself."""
@@ -170,6 +184,11 @@ class WithConstant:
     def argmax(self, states: States, theta: Array) -> Actions:
         """φ's first maximising action."""
         return self.features.argmax(states, theta[:-1])
+
+    def write(self, writer: Writer) -> tuple[str, NDArray[np.int64]]:
+        """The same as steps of a program."""
+        one = writer.ones(), np.zeros((1, self.num_actions), dtype=np.int64), 1
+        return side_by_side([(*written(self.features, writer), self.features.dim), one], writer)
 
 
 @overload

@@ -9,17 +9,16 @@ What a power cut leaves of these operations:
 So a file gets its name in this order: create under another name → write → fsync → rename → sync the folder. An fsync that failed must not be tried again: the system may have dropped the data and would report success. Its
 bytes stay unknown until they are written anew, to another file.
 
-One writer at a time is held to by a lock that the system takes back when its process dies, however it dies: a POSIX record
-lock on a file of the folder. A lock that only exists as a file would outlive a killed writer, and the number written in it may
+One writer at a time is held to by a lock that the system takes back when its process dies, however it dies: on a file of the
+folder, as the system offers it (:mod:`saddleback.files.locks`). A lock that only exists as a file would outlive a killed writer, and the number written in it may
 by then belong to another process; this one cannot be stale, and a copy of the folder is not locked. The file names the writer
-(process, machine, since when) for the message of whoever comes second. Record locks do not work between the threads of a
+(process, machine, since when) for the message of whoever comes second. POSIX record locks do not work between the threads of a
 process nor pass to its children, so a table of our own covers the first, and the children have to open the store themselves.
 """
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import io
 import mmap
 import os
@@ -33,11 +32,17 @@ from pathlib import Path
 from typing import IO, Any
 
 from saddleback.errors import InputError, StorageError
+from saddleback.files import locks
 
 PARTIAL = ".partial"
 """How the name of a file ends until all of it is on the disk."""
 
 _PATIENCE = 20.0  # seconds that one waits for another who writes the same file
+_RENAMED = 2.0  # seconds after its last byte by which a file has its name, where it must be closed to be renamed
+
+_PLAIN = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)  # no child has it, no byte is changed on its way
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # opening a pipe would wait for its writer
+_NO_TRAP = _NO_WAIT | getattr(os, "O_NOFOLLOW", 0)  # nor is a link followed
 
 Mapped = bytes | mmap.mmap
 
@@ -51,15 +56,15 @@ class Disk:
 
     def create(self, path: Path) -> int:
         """A new file, open for writing."""
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _PLAIN, 0o666)
 
     def open_append(self, path: Path) -> int:
         """A file that is there, open for writing at its end; a link is not followed."""
-        return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        return os.open(path, os.O_WRONLY | os.O_APPEND | _PLAIN | _NO_TRAP)
 
     def open_lock(self, path: Path) -> int:
         """The file that a lock is on, made if it is not there; a link is not followed."""
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+        return os.open(path, os.O_RDWR | os.O_CREAT | _PLAIN | _NO_TRAP, 0o666)
 
     def write(self, file: int, data: bytes) -> None:
         """All of the bytes."""
@@ -88,7 +93,9 @@ class Disk:
         os.rmdir(path)
 
     def sync_folder(self, path: Path) -> None:
-        """Make the names in a folder survive a power cut."""
+        """Make the names in a folder survive a power cut; Windows has nothing to ask for, and journals them itself."""
+        if locks.OPEN_FILES_STAY:
+            return
         folder = os.open(path, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -101,7 +108,7 @@ class Disk:
 
     def map(self, path: Path) -> Mapped:
         """A file's bytes, which are read when they are looked at."""
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # opening a pipe would wait for its writer
+        file = os.open(path, os.O_RDONLY | _PLAIN | _NO_WAIT)
         try:
             status = os.fstat(file)
             if not stat.S_ISREG(status.st_mode):
@@ -156,19 +163,26 @@ def _named_when_whole(disk: Disk, partial: Path, path: Path, *, shared: bool = F
 
     ``shared``: others may write the same file, so the name is claimed, and left to nobody if this fails.
     """
-    file = _claimed(disk, partial) if shared else disk.create(partial)
+    file, is_open = _claimed(disk, partial) if shared else disk.create(partial), True
     try:
         yield file
         if os.fstat(file).st_size:  # of nothing there is nothing to lose
             disk.fsync(file)
+        if locks.OPEN_FILES_STAY:
+            is_open = False
+            disk.close(file)
         disk.rename(partial, path)
     except BaseException:
+        if locks.OPEN_FILES_STAY and is_open:
+            is_open = False
+            disk.close(file)
         if shared:
             with suppress(OSError):
                 disk.remove(partial)
         raise
     finally:
-        disk.close(file)
+        if is_open:
+            disk.close(file)
     disk.sync_folder(path.parent)
 
 
@@ -186,11 +200,16 @@ def _claimed(disk: Disk, partial: Path) -> int:
                 file, new = disk.open_append(partial), False
             except FileNotFoundError:
                 continue
-        if _locks(file) and _is_named(file, partial):
-            if new:
-                return file
+        left = _locks(file) and _is_named(file, partial)
+        if left and new:
+            return file
+        if locks.OPEN_FILES_STAY:
+            left = left and time.time() > os.fstat(file).st_mtime + _RENAMED  # or its writer has closed it to rename it
+            disk.close(file)
+        if left:
             disk.remove(partial)
-        disk.close(file)
+        if not locks.OPEN_FILES_STAY:
+            disk.close(file)
         time.sleep(0.005)
     raise OSError(errno.EAGAIN, "another process is writing it", str(partial))
 
@@ -198,10 +217,9 @@ def _claimed(disk: Disk, partial: Path) -> int:
 def _locks(file: int) -> bool:
     """Lock an open file, unless another has; a file system without locks is taken as it is."""
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        return error.errno not in (errno.EACCES, errno.EAGAIN)
-    return True
+        return locks.take(file)
+    except OSError:
+        return True
 
 
 def _is_named(file: int, path: Path) -> bool:
@@ -255,24 +273,31 @@ class Lock:
             self._held = self._key(os.fstat(self._file))
             _mine.add(self._held)
 
-    def release(self) -> None:
-        """Let the next one in; in a child of the process, nothing."""
-        with _guard:
-            if self._pid == os.getpid() and self._held in _mine:
-                _mine.remove(self._held)
-                os.close(self._file)
+    def release(self, remove: Path | None = None) -> None:
+        """Let the next one in; in a child of the process, nothing. The file goes, too, if its name is given.
+
+        It goes first, while nobody else can have it. Where open files stay it goes last: one that the next has opened stays.
+        """
+        try:
+            if remove is not None and not locks.OPEN_FILES_STAY:
+                with suppress(OSError):
+                    Disk().remove(remove)
+        finally:
+            with _guard:
+                if self._pid == os.getpid() and self._held in _mine:
+                    _mine.remove(self._held)
+                    os.close(self._file)
+        if remove is not None and locks.OPEN_FILES_STAY:
+            with suppress(OSError):
+                Disk().remove(remove)
 
     def is_replaced(self, path: Path) -> bool:
         """Whether ``path`` is a lock now that is not this one: the folder was moved away, and somebody has made it anew."""
         return os.path.lexists(path) and not _is_named(self._file, path)
 
     def _take(self, path: Path) -> bool:
-        try:
-            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno in (errno.EACCES, errno.EAGAIN):
-                raise self._taken(path, f"{self._signature() or 'another process'} is writing to it") from None
-            raise
+        if not locks.take(self._file, for_process=True):
+            raise self._taken(path, f"{self._signature() or 'another process'} is writing to it")
         if not _is_named(self._file, path):
             return False
         self._sign(path)
@@ -288,11 +313,11 @@ class Lock:
             raise InputError(str(path), "must be the lock of a writer of samples", "a file of another kind", remedy)
         since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
         with suppress(OSError):  # a full disk: the lock holds all the same
-            os.ftruncate(self._file, 0)
-            os.pwrite(self._file, f"{_SIGNATURE}{self._pid} on {platform.node()} since {since}".encode(), 0)
+            locks.write_anew(self._file, f"{_SIGNATURE}{self._pid} on {platform.node()} since {since}".encode())
 
     def _signature(self) -> str:
-        text = os.pread(self._file, _MOST_SIGNATURE, 0).decode(errors="replace").strip("\0")  # zeros: after a power cut
+        said = locks.read_at_start(self._file, _MOST_SIGNATURE)
+        text = said.decode(errors="replace").strip("\0")  # zeros: after a power cut
         return text if text.isprintable() else repr(text)
 
     def _key(self, status: os.stat_result) -> tuple[int, int, int]:

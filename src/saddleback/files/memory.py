@@ -71,22 +71,40 @@ def spelled(count: float) -> str:
 def _machine(meminfo: Path) -> tuple[float, str]:
     """What the machine has left; all it has where the kernel does not say."""
     try:
-        found = re.search(r"^MemAvailable:\s+(\d+) kB", meminfo.read_text(), re.MULTILINE)
+        found = re.search(r"^MemAvailable:\s+(\d+) kB", meminfo.read_text("ascii"), re.MULTILINE)
     except OSError:
         found = None
     if found is not None:
         return 1024.0 * int(found[1]), "the machine's memory"
-    return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")), "the machine's memory"
+    return _whole_machine(), "the machine's memory"
+
+
+def _whole_machine() -> float:
+    """All the memory of the machine, by the system's own call; no limit where it has none."""
+    if hasattr(os, "sysconf"):
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    import ctypes
+
+    class Status(ctypes.Structure):  # MEMORYSTATUSEX
+        _fields_ = (
+            *((n, ctypes.c_ulong) for n in ("length", "load")),
+            *((f"n{i}", ctypes.c_ulonglong) for i in range(7)),
+        )
+
+    windows, status = getattr(ctypes, "windll", None), Status(length=ctypes.sizeof(Status))
+    if windows is None or not windows.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):
+        return float("inf")
+    return float(status.n1)  # ullAvailPhys
 
 
 def _group(root: Path, most: str, used: str, statistics: str, cache: str) -> float | None:
     """What the control group has left, its cache of files counted as free; None where it has no limit."""
     try:
-        words = (root / most).read_text().split()
+        words = (root / most).read_text("ascii").split()
         if words[:1] in ([], ["max"]):
             return None
-        left = int(words[0]) - int((root / used).read_text())
-        found = re.search(rf"^{cache} (\d+)$", (root / statistics).read_text(), re.MULTILINE)
+        left = int(words[0]) - int((root / used).read_text("ascii"))
+        found = re.search(rf"^{cache} (\d+)$", (root / statistics).read_text("ascii"), re.MULTILINE)
     except (OSError, ValueError):
         return None
     return max(0.0, float(left + (0 if found is None else int(found[1]))))

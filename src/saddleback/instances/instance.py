@@ -8,7 +8,7 @@ threshold compares with what is reachable.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from saddleback.exact.policy_iteration import optimum, solve_dense
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.numerics import rounded
 from saddleback.problem.policies import Policy
+from saddleback.problem.signals import total_of, with_limits
 from saddleback.problem.spaces import Array
 from saddleback.simulators.generative_model import GenerativeModel
 from saddleback.simulators.table import Table
@@ -48,6 +49,20 @@ class Instance:
     def of_table(cls, table: Table, summary: str) -> Instance:
         """The instance a table describes in full."""
         return cls(table.name, table.problem(), table.simulator(), table, summary, landmarks(table))
+
+    def with_limits(self, limits: Mapping[str, float]) -> Instance:
+        """The same with other limits of the constraints named, each in the unit in which the limit was given."""
+        if not limits:
+            return self
+        problem = dataclasses.replace(self.problem, constraints=with_limits(self.problem.constraints, limits))
+        totals = np.array([total_of(c, c.threshold, problem.horizon) for c in problem.constraints])
+        table = None if self.table is None else dataclasses.replace(self.table, thresholds=totals)
+        known = dict(self.known)
+        if "zeta" in known:  # of the one constraint
+            c = problem.constraints[0]
+            room = known[f"best_{c.name}"] - float(totals[0])
+            known["zeta"] = room if c.sense == ">=" else -room
+        return dataclasses.replace(self, problem=problem, table=table, known=known)
 
 
 def landmarks(table: Table) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Problem tables as files: a pickle-free ``.npz`` with these arrays, in the user's units.
+"""Problem tables as files: DRN models (:mod:`saddleback.simulators.drn`), and our own format, a pickle-free ``.npz`` with these arrays, in the user's units.
 
     P            (S, A, S)   or its CSR parts  P_data (nnz,), P_indices (nnz,), P_indptr (S·A + 1,)  with row s·A + a
     reward       (S, A)
@@ -11,24 +11,35 @@
     phi          (S, A, d)   optional features
 
 Three more are optional: ``reward_range (2,)`` and ``ranges (m, 2)`` declare spans of the signals wider than what occurs,
-``state_names (S,)`` is for display. So are two that are written only where they say something: ``actions_allowed (S, A)`` of 0
-and 1, and ``minimise ()``, 1 where the reward is a cost. Numbers are float64 or integers. The name of a loaded table is the file's.
+``state_names (S,)`` is for display. So are three that are written only where they say something: ``actions_allowed (S, A)`` of 0
+and 1, ``preferred (k,)``, actions, the most preferred first, ``minimise ()``, 1 where the reward is a cost, and ``units (m,)``,
+"discounted" or "per-step": what values are shown in (thresholds stay totals). Numbers are float64 or integers. The name of a loaded
+table is the file's.
 """
 
 from __future__ import annotations
 
+import math
 import os
-from typing import Any
+import re
+from pathlib import Path
+from typing import Any, get_args
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from saddleback.errors import InputError
+from saddleback.errors import InputError, require
+from saddleback.files.json_file import plain, short
 from saddleback.files.npz import BUDGET, ArraySpec, read_arrays, write_arrays
+from saddleback.instances.instance import Instance
+from saddleback.problem.cmdp import Constraint
+from saddleback.problem.criteria import UnitName
 from saddleback.problem.names import file_name
+from saddleback.simulators.drn import read_drn
 from saddleback.simulators.table import Table
 
+_LIMIT_OF_MODEL = re.compile(r"\s*(<=|>=)\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*(per-step|discounted)?\s*")
 _CSR = ("P_data", "P_indices", "P_indptr")
 _SPECS = {
     "P": ArraySpec("real", (3,), required=False),
@@ -47,7 +58,9 @@ _SPECS = {
     "ranges": ArraySpec("real", (2,), required=False),
     "state_names": ArraySpec("text", (1,), required=False),
     "actions_allowed": ArraySpec("integer", (2,), required=False),
+    "preferred": ArraySpec("integer", (1,), required=False),
     "minimise": ArraySpec("integer", (0,), required=False),
+    "units": ArraySpec("text", (1,), required=False),
 }
 
 
@@ -90,8 +103,12 @@ def save_table(table: Table, path: str | os.PathLike[str]) -> None:
         arrays["state_names"] = np.array(table.state_names, dtype=str)
     if table.actions_allowed is not None:
         arrays["actions_allowed"] = table.actions_allowed.astype(np.int64)
+    if table.preferred is not None:
+        arrays["preferred"] = np.array(table.preferred, dtype=np.int64)
     if table.minimise:
         arrays["minimise"] = np.array(1)
+    if table.units is not None:
+        arrays["units"] = np.array(table.units, dtype=str)
     write_arrays(path, arrays)
 
 
@@ -108,6 +125,7 @@ def _table(arrays: dict[str, NDArray[Any]], name: str) -> Table:
         "ranges": (m, 2),
         "state_names": (S,),
         "actions_allowed": (S, A),
+        "units": (m,),
     }
     for key in (key for key in shapes if key in arrays):
         _require_shape(arrays, key, shapes[key])
@@ -116,7 +134,10 @@ def _table(arrays: dict[str, NDArray[Any]], name: str) -> Table:
     for i, sense in enumerate(arrays.get("senses", ())):
         if sense not in (">=", "<="):
             raise InputError(f"senses[{i}]", 'must be ">=" or "<="', repr(str(sense)), "use one of the two")
-    lists = ("senses", "names", "state_names", "reward_range", "ranges")
+    for i, unit in enumerate(arrays.get("units", ())):
+        if unit not in get_args(UnitName):
+            raise InputError(f"units[{i}]", "must be discounted or per-step", repr(str(unit)), "use one of the two")
+    lists = ("senses", "names", "state_names", "reward_range", "ranges", "units", "preferred")
     more: dict[str, Any] = {key: tuple(arrays[key].tolist()) for key in lists if key in arrays}
     if "ranges" in more:
         more["ranges"] = tuple(map(tuple, more["ranges"]))
@@ -172,3 +193,26 @@ def _require_shape(arrays: dict[str, NDArray[Any]], name: str, shape: tuple[int,
     if arrays[name].shape != shape:
         remedy = "make it agree with reward and thresholds"
         raise InputError(name, f"must have shape {shape}", arrays[name].shape, remedy)
+
+
+def load_drn(target: str, parameters: dict[str, str]) -> Instance:
+    """A DRN model: ``gamma``, the name of the ``reward``, and a limit for each reward model that is a constraint."""
+    example = f"for example `--set gamma=0.95 --set reward=profit --set 'energy=<= 5'` with {plain(Path(target).name)}"
+    gamma, reward = parameters.pop("gamma", None), parameters.pop("reward", "reward")
+    try:
+        discount = float(gamma) if gamma is not None else math.nan
+    except ValueError:
+        discount = math.nan
+    require(0 <= discount < 1, "--set gamma", "must be given for a .drn file, in [0, 1)", gamma, example)
+    constraints = []
+    for name, text in parameters.items():
+        found = _LIMIT_OF_MODEL.fullmatch(text)
+        if found is None:
+            rule = "must be a limit of the reward model of that name: <= or >= and a number, perhaps per-step"
+            raise InputError(f"--set {plain(name)}", rule, short(text), example)
+        units: Any = found[3] or "discounted"
+        sense: Any = found[1]
+        constraints.append(Constraint(name, None, sense, float(found[2]), None, units))
+    require(bool(constraints), "--set", "must give a limit to a reward model of a .drn file", "none", example)
+    table = read_drn(target, constraints, gamma=discount, reward=reward)
+    return Instance(target, table.problem(), table.simulator(), table, "a DRN model", {})

@@ -10,18 +10,22 @@ policy, so it cannot come from one that a solver happened to find: ζ ≤ max_π
 the optimum of the estimated model on the evaluation buffer, which errs upwards, stands for the right side, plus the
 measured width of an evaluation. The verdict has three values: feasible (ζ_low ≥ 0), infeasible (ζ_high < 0), undecided.
 Nothing is ever capped in silence.
+
+Where nothing is feasible, :func:`reach` says what the constraints leave to one another: max V̂_{c_i} over mixtures that meet
+others, by column generation with c_i in the reward's place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 
 from saddleback.method.framework import Oracle
-from saddleback.method.master_lp import matrix_game
+from saddleback.method.master_lp import matrix_game, solve_master
 from saddleback.method.oracles import Interval
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.numerics import first_largest
@@ -43,8 +47,8 @@ class Verdict(Enum):
 class Slater:
     """ζ in the paper's units: estimate and limits.
 
-    ``reachable`` is the largest V̂_{c_i} seen, ``slacks`` are those of the best mixture found, per constraint ``(m,)``; ``policy`` is its
-    heaviest member, ``prices`` ``(m,)`` what the upper limit was computed for.
+    ``reachable`` is the largest V̂_{c_i} seen, ``slacks`` are those of the best mixture found, per constraint ``(m,)``, ``reward`` its
+    V̂_r; ``policy`` is its heaviest member, ``prices`` ``(m,)`` what the upper limit was computed for.
     """
 
     estimate: float
@@ -55,6 +59,7 @@ class Slater:
     policy: Policy
     prices: Array
     rounding: float = 0.0
+    reward: float = math.nan
 
     @property
     def verdict(self) -> Verdict:
@@ -96,6 +101,33 @@ def estimate_slater(
     upper = max(optimum(np.concatenate([[0.0], prices])) + half, float(prices @ limits.high[1:])) - float(prices @ b)
     rounding = 1e-9 * problem.horizon  # a threshold at the very edge of what is reachable counts as met
     heaviest = columns[int(first_largest(weights))][0]
-    return Slater(
-        float(slacks.min()), float(np.min(low)), upper, (slack + b).max(axis=0), slacks, heaviest, prices, rounding
-    )
+    reward = float(weights @ np.array([values[0] for _, values in columns]))
+    reachable = (slack + b).max(axis=0)
+    return Slater(float(slacks.min()), float(np.min(low)), upper, reachable, slacks, heaviest, prices, rounding, reward)
+
+
+def reach(problem: CMDP, oracle: Oracle, constraint: int, others: Sequence[int], tolerance: float) -> float | None:
+    """max V̂_{c_i} over mixtures that meet the ``others``, in the paper's units; None where no mixture does."""
+    m, i, held = problem.num_constraints, constraint, list(others)
+    b = problem.thresholds[held]
+    oracle.prefetch(np.eye(1 + m)[[1 + j for j in (i, *held)]])
+    while True:
+        columns = np.array([values for _, values in oracle.columns])
+        if not held:
+            return float(columns[:, 1 + i].max())
+        slacks, sigma = columns[:, [1 + j for j in held]], np.zeros(1 + m)
+        master = solve_master(np.column_stack([columns[:, 1 + i], slacks]), b)
+        if master is None:  # is there a mixture that the columns do not know? Ask for the one that misses least
+            _, prices, worth = matrix_game(slacks - b)
+            sigma[[1 + j for j in held]] = prices
+            _, new = oracle(sigma)
+            gain = float(prices @ (new[[1 + j for j in held]] - b)) - worth
+            if gain <= tolerance or len(oracle.columns) == len(columns):
+                return None
+            continue
+        sigma[1 + i] = 1.0
+        sigma[[1 + j for j in held]] = master.multipliers
+        _, new = oracle(sigma / sigma.sum())
+        gain = float(new @ sigma - master.multipliers @ b - master.value)
+        if gain <= tolerance * sigma.sum() or len(oracle.columns) == len(columns):
+            return float(master.value)

@@ -92,6 +92,27 @@ def _row(listed: Any, state: Any, num_actions: int, names: tuple[str, ...] | Non
     return row
 
 
+def read_preferred(given: Any, num_actions: int, names: tuple[str, ...] | None) -> tuple[int, ...] | None:
+    """``preferred``, actions by number or name, the most preferred first, as numbers; None where nothing was said."""
+    if given is None:
+        return None
+    rule, remedy = "must be a list of actions, the most preferred first", "write [0, 2] or a list of names"
+    listed = isinstance(given, Iterable) and not isinstance(given, (str, bytes))
+    require(listed, "preferred", rule, f"{given!r:.80}", remedy)
+    order = tuple(action_index(a, num_actions, names, f"preferred[{i}]") for i, a in enumerate(given))
+    require(len(set(order)) == len(order), "preferred", "must list an action at most once", list(order), remedy)
+    return order
+
+
+def preference_ranks(preferred: Iterable[int] | None, num_actions: int) -> NDArray[np.int64]:
+    """The rank of every action ``(A,)``: those that are preferred first, the others by number."""
+    order = list(preferred or ())
+    order += [a for a in range(num_actions) if a not in set(order)]
+    ranks = np.empty(num_actions, dtype=np.int64)
+    ranks[order] = np.arange(num_actions)
+    return ranks
+
+
 def stand_ins_of(mask: Mask) -> NDArray[np.int64]:
     """The action that each action means, ``(S, A)``: itself where it is allowed, else the lowest that is."""
     return np.where(mask, np.arange(mask.shape[1]), mask.argmax(axis=1)[:, None])

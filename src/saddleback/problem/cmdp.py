@@ -29,10 +29,11 @@ from saddleback.problem.actions import (
     permitted_policy,
     read_allowed,
     read_features,
+    read_preferred,
     stand_ins_of,
 )
-from saddleback.problem.criteria import Criterion, Discounted
-from saddleback.problem.names import action_index, check_name, read_actions, state_space
+from saddleback.problem.criteria import Criterion, Discounted, Unit
+from saddleback.problem.names import action_index, check_words, read_actions, state_space
 from saddleback.problem.policies import Policy
 from saddleback.problem.signals import Constraint as Constraint
 from saddleback.problem.signals import Sense as Sense
@@ -78,6 +79,7 @@ class CMDP:
     actions          how many actions there are, or a list of their names
     actions_allowed  a mask ``(S, A)``, a list of actions a state, {state: actions} (others allow everything), or a
                      function state -> actions; by default every action is allowed everywhere
+    preferred        actions by number or name, the most preferred first: who is taken where samples cannot tell (docs/policies.md)
     minimise         whether ``reward`` is a cost to be minimised: values, limits and gaps are then costs too
     """
 
@@ -95,6 +97,7 @@ class CMDP:
     actions: tuple[str, ...] | None = None
     actions_allowed: Mask | None = None
     minimise: bool = False
+    preferred: tuple[int, ...] | None = None
     signals: tuple[Signal, ...] = field(init=False)
     base: Array = field(init=False)
     scale: Array = field(init=False)
@@ -119,6 +122,7 @@ class CMDP:
         actions: int | Sequence[str] | None = None,
         actions_allowed: Any = None,
         minimise: bool = False,
+        preferred: Sequence[int | str] | None = None,
     ):
         for word, value in (("states", states), ("reward", reward), ("constraints", constraints)):
             require(value is not _MISSING, word, "must be given to CMDP", "nothing", f"add {word}=...")
@@ -128,7 +132,7 @@ class CMDP:
         require(A <= MOST, "actions", "must be at most 2^62", "more", "use fewer: int64 must number them")
         allowed = read_allowed(actions_allowed, space, A, names)
         stand_ins = None if allowed is None else stand_ins_of(allowed)
-        _check_words(name, minimise, state_names, space)
+        check_words(name, minimise, state_names, space.num if isinstance(space, FiniteStates) else None)
         listed = tuple(replace(c, signal=frozen_if_array(c.signal)) for c in read_constraints(constraints))
         if state_names is None and isinstance(space, FiniteStates) and space.named:
             state_names = space.names()
@@ -147,6 +151,7 @@ class CMDP:
             "actions": names,
             "actions_allowed": allowed,
             "minimise": minimise,
+            "preferred": read_preferred(preferred, A, names),
             "stand_ins": stand_ins,
         }
         for word, value in known.items():
@@ -162,7 +167,7 @@ class CMDP:
         up = np.array([not self.minimise] + [c.sense == ">=" for c in self.constraints])
         low, high = np.array([s.low for s in self.signals]), np.array([s.high for s in self.signals])
         H = self.horizon
-        b = np.array([c.threshold * (H if c.units == "per-step" else 1.0) for c in self.constraints])
+        b = np.array([unit.total(c.threshold) for c, unit in zip(self.constraints, self.units, strict=True)])
         with np.errstate(all="ignore"):
             base, scale = np.where(up, low, high), np.where(up, high - low, low - high)
             thresholds = (b - base[1:] * H) / scale[1:]
@@ -259,6 +264,11 @@ class CMDP:
         """Unit multipliers ``(…, m)`` as reward per unit of threshold, non-negative."""
         return np.asarray(unit_multipliers * np.abs(self.scale[0]) / np.abs(self.scale[1:]))
 
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """What each constraint was given in, and is shown in."""
+        return tuple(c.unit(self.horizon) for c in self.constraints)
+
     def user_thresholds(self) -> Array:
         """The thresholds as discounted totals in the user's units, ``(m,)``."""
         return np.asarray(self.thresholds * self.scale[1:] + self.base[1:] * self.horizon)
@@ -329,17 +339,3 @@ class CMDP:
             raise InputError("candidates", rule, None, remedy)
         pool = np.concatenate([box.spread(_POOL // A + 1), np.asarray(self.start.states)[: _POOL // 8]])
         return np.repeat(pool, A, axis=0), np.tile(np.arange(A), len(pool))
-
-
-def _check_words(name: Any, minimise: Any, state_names: Any, space: StateSpace) -> None:
-    check_name("name", name, 'write name="shop"')
-    true_or_false = isinstance(minimise, (bool, np.bool_))
-    require(true_or_false, "minimise", "must be True or False", repr(minimise), "write minimise=True for costs")
-    if state_names is not None:
-        listed = isinstance(state_names, (Sequence, np.ndarray)) and not isinstance(state_names, str)
-        rule, remedy = "must be a list with one name a state", "leave it out, or give every state a name"
-        require(listed, "state_names", rule, f"{state_names!r:.80}", remedy)
-        fits = isinstance(space, FiniteStates) and len(state_names) == space.num
-        require(fits, "state_names", rule, f"{len(state_names)} names", remedy)
-        for i, state in enumerate(state_names):
-            check_name(f"state_names[{i}]", state, "rename it")

@@ -273,3 +273,18 @@ def action_index(action: Any, num_actions: int, names: tuple[str, ...] | None, w
     a = whole_number(where, action, 0, remedy)
     require(a < num_actions, where, "must be a known action", a, remedy)
     return a
+
+
+def check_words(name: Any, minimise: Any, state_names: Any, num_states: int | None) -> None:
+    """What a problem says of itself: its name, whether it minimises, and a name for each state, if any."""
+    check_name("name", name, 'write name="shop"')
+    true_or_false = isinstance(minimise, (bool, np.bool_))
+    require(true_or_false, "minimise", "must be True or False", repr(minimise), "write minimise=True for costs")
+    if state_names is not None:
+        listed = isinstance(state_names, (Sequence, np.ndarray)) and not isinstance(state_names, str)
+        rule, remedy = "must be a list with one name a state", "leave it out, or give every state a name"
+        require(listed, "state_names", rule, f"{state_names!r:.80}", remedy)
+        fits = len(state_names) == num_states
+        require(fits, "state_names", rule, f"{len(state_names)} names", remedy)
+        for i, state in enumerate(state_names):
+            check_name(f"state_names[{i}]", state, "rename it")

@@ -93,6 +93,7 @@ class Stream(IntEnum):
     START = 7
     MEASUREMENT = 8
     EXAMINATION = 9
+    AVERAGE = 10
 
 
 def generator(seed: int, stream: int, pair: int, block: int) -> np.random.Generator:

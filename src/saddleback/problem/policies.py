@@ -4,11 +4,7 @@ A *mixture* is drawn once per episode: its value is Σ_k w_k V^{π_k}. Averaging
 a different policy (on a four-state chain 6.81 instead of 8.10). On a finite space with a known table one stationary
 policy has the same values as the mixture: see :func:`saddleback.exact.to_stationary`.
 
-A mixture at work is an :class:`Episode`, whose member is drawn once and plays to its end:
-
-    k ~ w,   a_t ~ π_k(· | s_t)      with the random numbers of (seed, 0) for k and of (seed, 1 + t) for a_t
-
-so that an episode can be repeated, or taken up at any step, on another machine, from its seed and the number of the step.
+A mixture at work is an episode (:mod:`saddleback.problem.episodes`), whose member is drawn once and plays to its end.
 
 Every policy is frozen data (arrays, never a closure), so that it can be stored and compared. Ties go to the lowest
 action index.
@@ -16,9 +12,10 @@ action index.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, NoReturn, Protocol, runtime_checkable
+from typing import Any, NoReturn, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +23,7 @@ from numpy.typing import NDArray
 from saddleback.errors import InputError, gone, require
 from saddleback.problem.spaces import Actions, Array, Features, States
 
-_EPISODES = 1000  # a stream apart from those of samples
+_SURE = 1e-9  # of a probability, as for the rows of a policy
 
 
 @runtime_checkable
@@ -77,17 +74,18 @@ class _Stationary:
         observation: Any,
         state: Any = None,
         episode_start: Any = None,
-        deterministic: bool = False,
+        deterministic: bool = True,
         rng: np.random.Generator | None = None,
-    ) -> tuple[Actions, Any]:
-        """Actions for a batch of observations (or one), and the (unused) recurrent state.
+    ) -> tuple[Any, Any]:
+        """The action for an observation, or the actions ``(n,)`` for a batch, and ``state`` as it is: Stable-Baselines3's call.
 
-        ``deterministic`` takes the likeliest action; otherwise actions are drawn, from ``rng`` or fresh entropy.
+        ``deterministic`` takes the likeliest action. In a state where the policy draws its action that is another policy,
+        for which no constraint was proved or even estimated, so it warns. With ``deterministic=False`` actions are drawn,
+        from ``rng`` or fresh entropy.
         """
-        states = _as_states(observation)
-        if deterministic and not isinstance(self, GreedyPolicy):  # which has one action anyway
-            return np.asarray(self.probabilities(states).argmax(axis=1), dtype=np.int64), state
-        return self.act(states, rng or np.random.default_rng()), state
+        states, single = _as_states(observation)
+        actions = _likeliest(self, states) if deterministic else self.act(states, rng or np.random.default_rng())
+        return (actions[0] if single else actions), state
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,16 +239,18 @@ class MixturePolicy:
         observation: Any,
         state: Any = None,
         episode_start: Any = None,
-        deterministic: bool = False,
+        deterministic: bool = True,
         rng: np.random.Generator | None = None,
-    ) -> tuple[Actions, Any]:
-        """Stable-Baselines3's convention; ``state`` carries the members drawn for the running episodes."""
-        if deterministic and len(self.members) > 1:
-            rule = f"must be False for a mixture of {len(self.members)} policies"
-            remedy = "the constraint holds on average over the members, so one of them alone may break it"
-            raise InputError("deterministic", rule, True, remedy)
+    ) -> tuple[Any, Any]:
+        """The action for an observation, or the actions of a batch, and the state to hand over at the next step.
+
+        As Stable-Baselines3 calls a recurrent policy: ``state`` carries the members drawn for the running episodes, so hand
+        back what was returned, and None (or ``episode_start``) when an episode begins. The member is drawn whatever
+        ``deterministic`` is: the constraints hold on average over the members, and one of them alone may break them.
+        ``deterministic`` says whether a member takes its likeliest action or draws, as for a policy alone.
+        """
         rng = rng or np.random.default_rng()
-        observations = _as_states(observation)
+        observations, single = _as_states(observation)
         n = len(observations)
         member = np.full(n, -1) if state is None else np.array(state[0])
         fresh = member < 0
@@ -261,8 +261,9 @@ class MixturePolicy:
         actions = np.empty(n, dtype=np.int64)
         for k in np.unique(member):
             mine = member == k
-            actions[mine] = self.members[k].act(observations[mine], rng)
-        return actions, (member,)
+            one = self.members[k]
+            actions[mine] = _likeliest(one, observations[mine]) if deterministic else one.act(observations[mine], rng)
+        return (actions[0] if single else actions), (member,)
 
     def save(self, *_: object, **__: object) -> NoReturn:
         """Gone: ``saddleback.save_policy(mixture, problem, path)``."""
@@ -272,31 +273,6 @@ class MixturePolicy:
     def load(cls, *_: object, **__: object) -> NoReturn:
         """Gone: ``saddleback.load_policy(path)``."""
         gone("MixturePolicy.load", "saddleback.load_policy(path), which takes a file or a run folder")
-
-
-class Episode(NamedTuple):
-    """A member of a mixture, drawn for one whole episode."""
-
-    seed: int
-    member: int
-    weight: float
-    policy: Policy
-
-    @classmethod
-    def of(cls, mixture: MixturePolicy, seed: int) -> Episode:
-        """The same ``seed`` gives the same member, and the same actions at the same steps."""
-        require(seed >= 0, "episode_seed", "must not be negative", seed, "use 0, 1, 2 …")
-        k = mixture.draw_member(_generator(seed, 0))
-        return cls(seed, k, float(mixture.weights[k]), mixture.members[k])
-
-    def act(self, states: States, step: int = 0) -> Actions:
-        """One action per state, at step number ``step`` of the episode."""
-        require(step >= 0, "step", "must not be negative", step, "steps are 0, 1, 2 …")
-        return self.policy.act(states, _generator(self.seed, 1 + step))
-
-
-def _generator(seed: int, number: int) -> np.random.Generator:
-    return np.random.Generator(np.random.Philox(np.random.SeedSequence(seed, spawn_key=(_EPISODES, number))))
 
 
 def as_table(policy: Policy, num_states: int) -> TabularPolicy:
@@ -309,12 +285,26 @@ def as_table(policy: Policy, num_states: int) -> TabularPolicy:
     return TabularPolicy.stochastic(policy.probabilities(states))
 
 
-def _as_states(observation: Any) -> States:
-    """A batch of states: a whole number is one finite state, a float vector one point of a continuous space."""
+def _as_states(observation: Any) -> tuple[States, bool]:
+    """A batch of states, and whether it was one: a whole number is a finite state, a float vector a point of a box."""
     x = np.asarray(observation)
     if x.dtype.kind == "f":
-        return np.atleast_2d(x)
-    return np.atleast_1d(x)
+        return np.atleast_2d(x).astype(np.float64, copy=False), x.ndim < 2
+    return np.atleast_1d(x), x.ndim == 0
+
+
+def _likeliest(policy: Any, states: States) -> Actions:
+    """The likeliest action of each state, with a warning where the policy would draw."""
+    if isinstance(policy, GreedyPolicy):
+        return policy.actions(states)
+    p = policy.probabilities(states)
+    if np.any(p.max(axis=1) < 1 - _SURE):
+        text = (
+            "the policy draws its action in some of these states, and the likeliest one alone is another policy: nothing that "
+            "was estimated or proved holds for it; predict(..., deterministic=False) plays the policy"
+        )
+        warnings.warn(text, UserWarning, stacklevel=3)
+    return np.asarray(p.argmax(axis=1), dtype=np.int64)
 
 
 def _one_hot_rows(actions: Actions, num_actions: int) -> Array:

@@ -9,6 +9,8 @@ an action with probability ∝ exp(beta[k] ⟨φ(s, a), theta[k]⟩).
 
     weights (k,)   theta (k, d)   beta (k,)   num_actions ()   probes (n,) or (n, dim)   maxima (k, n)
 
+Names of states and actions may be there too, ``state_names (S,)`` and ``action_names (A,)``, for people.
+
 φ is code, and a file holds no code: whoever loads it brings the feature map (``features=problem.features``), which must have
 the recorded values max_a ⟨φ(s, a), theta[k]⟩ at the recorded states. Until then the members know θ and nothing else.
 """
@@ -35,6 +37,8 @@ _SPECS = {
     "num_actions": ArraySpec("integer", (0,), required=False),
     "probes": ArraySpec("real", (1, 2), required=False),
     "maxima": ArraySpec("real", (2,), required=False),
+    "state_names": ArraySpec("text", (1,), required=False),
+    "action_names": ArraySpec("text", (1,), required=False),
 }
 _LINEAR = "theta", "beta", "num_actions", "probes", "maxima"
 _TOLERANCE = 1e-9  # as for the rows of P
@@ -65,17 +69,22 @@ class AbsentFeatures:
     at = all = values = maximum = argmax = _refuse
 
 
-def save_policy(mixture: MixturePolicy, problem: CMDP, path: str | os.PathLike[str]) -> None:
-    """Write the members as tables of probabilities where the states can be listed, else as θ."""
+def save_policy(mixture: MixturePolicy, problem: CMDP, path: str | os.PathLike[str], *, names: bool = False) -> None:
+    """Write the members as tables of probabilities where the states can be listed, else as θ.
+
+    With ``names`` the file also has those of states and actions, as far as the problem has any.
+    """
+    words = {"state_names": problem.state_names, "action_names": problem.actions} if names else {}
+    named = {word: np.array(given, dtype=str) for word, given in words.items() if given}
     S, A, k = problem.num_states, problem.num_actions, len(mixture.members)
     size = 8 * k * (S or 0) * A
     if S is not None and size <= BUDGET:
         every = np.arange(S)
         probabilities = np.array([member.probabilities(every) for member in mixture.members])
-        write_arrays(path, {"weights": mixture.weights, "probabilities": probabilities})
+        write_arrays(path, {"weights": mixture.weights, "probabilities": probabilities, **named})
         return
     if problem.features is not None and all(isinstance(m, (GreedyPolicy, SoftmaxPolicy)) for m in mixture.members):
-        write_arrays(path, _linear_arrays(mixture, problem, problem.features))
+        write_arrays(path, _linear_arrays(mixture, problem, problem.features) | named)
         return
     remedy = "keep the policy object, whose members are small arrays"
     if S is None:

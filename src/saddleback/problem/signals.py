@@ -9,13 +9,14 @@ of a finite space is kept and never asked again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from saddleback.errors import InputError, SaddlebackError, checked_arguments, number, require, takes
+from saddleback.errors import InputError, SaddlebackError, checked_arguments, nearest, number, require, takes
+from saddleback.problem.criteria import Unit, UnitName
 from saddleback.problem.names import Action, check_name
 from saddleback.problem.spaces import (
     Actions,
@@ -48,9 +49,9 @@ class Constraint:
     signal      an array ``(S, A)`` or ``(S,)``; a function of arrays ``(states, actions) -> (n,)`` or of one pair
                 ``(state, action) -> number``; None when the simulator returns it with the next state
     sense       ">=" or "<="
-    threshold   a discounted total, or an average per step with ``units="per-step"``
+    threshold   a discounted total, or a discounted average per step with ``units="per-step"``
     range       the smallest and largest value of the signal; may be left out for arrays
-    units       "discounted" (default) or "per-step"
+    units       "discounted" (default) or "per-step": what the threshold is given in and all values are shown in
     """
 
     name: str
@@ -58,7 +59,11 @@ class Constraint:
     sense: Sense
     threshold: float
     range: tuple[float, float] | None = None
-    units: Literal["discounted", "per-step"] = "discounted"
+    units: UnitName = "discounted"
+
+    def unit(self, horizon: float) -> Unit:
+        """The unit it was given in, for a problem with this horizon."""
+        return Unit(self.units, horizon)
 
 
 Constraint.__init__ = checked_arguments(Constraint.__init__)  # type: ignore[method-assign]
@@ -283,6 +288,22 @@ def read_constraints(given: Any) -> Sequence[Constraint]:
     names = [c.name for c in given]
     require(len(set(names)) == len(names), "constraints", "must have distinct names", names, "rename one")
     return given
+
+
+def with_limits(constraints: Sequence[Constraint], limits: Mapping[str, float]) -> tuple[Constraint, ...]:
+    """The constraints with other limits, by name; each in the unit in which the limit was given."""
+    names = [c.name for c in constraints]
+    for name, value in limits.items():
+        known = f"the constraints are {', '.join(names)}"
+        rule, remedy = "must name a constraint of the problem", nearest(name, names, known)
+        require(name in names, "limit", rule, f"{name!r:.80}", remedy)
+        number(f"limit of {name}", value, rule="must be a finite number", remedy="give a number")
+    return tuple(replace(c, threshold=float(limits.get(c.name, c.threshold))) for c in constraints)
+
+
+def total_of(constraint: Constraint, limit: float, horizon: float) -> float:
+    """A ``limit`` in the constraint's own unit as a discounted total."""
+    return limit * (horizon if constraint.units == "per-step" else 1.0)
 
 
 def _check_constraint(c: Constraint) -> None:

@@ -9,8 +9,8 @@
 short message. So is a KeyboardInterrupt that no signal has caused. Errors of ours, a lack of memory and real interrupts pass.
 A process that such code has forked, and that comes back as if it were this one, ends there.
 
-*How long it takes.* Within :func:`time_limit` a call that takes longer is interrupted, in the main thread: the limit is for up
-to 4,096 rows, and larger calls have their share more.
+*How long it takes.* Within a time limit (:mod:`saddleback.problem.alarm`) a call that takes longer is interrupted, in the main
+thread: the limit is for up to 4,096 rows, and larger calls have their share more.
 
 *What stays of it.* The command line adds ``surroundings``, which puts back what such a call has changed for everybody (the
 working folder, the standard streams, handlers of signals, …), and a ``board``, memory shared with the process that watches this
@@ -33,18 +33,16 @@ import signal
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from types import FrameType
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TextIO, TypeVar
 
-from saddleback.errors import InputError, SaddlebackError, named, number, plain_text, what_happened
+from saddleback.errors import InputError, SaddlebackError, named, plain_text, what_happened
 
 if TYPE_CHECKING:  # the front page of the command line, which needs no arrays, comes without NumPy
     from numpy.typing import NDArray
 
 ROWS = 4096  # for which the limit is meant
-MOST_SECONDS = 1e9  # thirty years
 _AGAIN = 1.0  # seconds after which a call that has caught its interruption is interrupted again
 BOARD = struct.Struct("d")  # the deadline by time.monotonic (0: none), and then the text up to a zero byte
 
@@ -57,6 +55,16 @@ class Surroundings(Protocol):
 
     def ours(self) -> None:
         """It is over: everything is put back."""
+
+
+class Alarm(Protocol):
+    """What interrupts a call that takes too long."""
+
+    def set(self, seconds: float, again: float) -> None:
+        """Ring in so many seconds, and ``again`` so many seconds after each ring."""
+
+    def clear(self) -> None:
+        """It does not ring any more."""
 
 
 class TimeUp(BaseException):
@@ -73,6 +81,7 @@ class _State:
         self.answers: TextIO | None = None
         self.board: Any = None
         self.limit: float | None = None
+        self.alarm: Alarm | None = None
         self.watching, self.caught = False, 0
         self.depth, self.armed = 0, False
 
@@ -105,9 +114,9 @@ class calling:
                 _post(self._what if isinstance(self._what, str) else self._what(), self._rows)
             if state.surroundings is not None:
                 state.surroundings.theirs()
-            if state.limit is not None:
+            if state.limit is not None and state.alarm is not None:
                 state.armed = True
-                signal.setitimer(signal.ITIMER_REAL, _seconds(state.limit, self._rows), _AGAIN)
+                state.alarm.set(_seconds(state.limit, self._rows), _AGAIN)
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if os.getpid() != self._process:
@@ -122,7 +131,8 @@ class calling:
             state.depth -= 1
             if self._outer and state.armed:
                 state.armed = False
-                signal.setitimer(signal.ITIMER_REAL, 0)
+                if state.alarm is not None:
+                    state.alarm.clear()
         if self._outer:
             if state.surroundings is not None:
                 state.surroundings.ours()
@@ -182,29 +192,6 @@ def _raises(fails: Callable[[slice], object], rows: slice) -> bool:
             raise
         return True
     return False
-
-
-@contextmanager
-def time_limit(seconds: float | None) -> Iterator[None]:
-    """Calls may take so long. Only where this thread gets signals, and nobody else has an alarm of his own."""
-    if seconds is not None:
-        number("timeout", seconds, 0, MOST_SECONDS, open_low=True, remedy="give seconds for one task")
-    free = threading.get_ident() == _MAIN and signal.getsignal(signal.SIGALRM) in (signal.SIG_DFL, _alarm)
-    if seconds is None or not free:
-        yield
-        return
-    before, handler = state.limit, signal.signal(signal.SIGALRM, _alarm)
-    state.limit, state.depth = seconds, 0  # whatever an interrupt has left of the last run in this process
-    try:
-        yield
-    finally:
-        state.limit = before
-        signal.signal(signal.SIGALRM, handler)
-
-
-def _alarm(number: int, frame: FrameType | None) -> None:
-    if state.armed:
-        raise TimeUp
 
 
 def _seconds(limit: float, rows: int) -> float:

@@ -12,7 +12,9 @@ from rich.table import Table as RichTable
 
 from saddleback.errors import plain_text
 from saddleback.files.memory import limit
+from saddleback.runs.limits import options_of
 from saddleback.runs.numbers import add_row, confidence, duration, empty_table, number, roughly, size
+from saddleback.runs.settings import USUAL_SAMPLES
 from saddleback.solving.forecast import AFFORDABLE, Forecast
 
 _USUAL_MOST = 100_000_000  # simulator calls after which `solve --epsilon` gives up unless told otherwise
@@ -40,6 +42,9 @@ def print_forecast(console: Console, found: Forecast, command: str) -> None:
             f"{found.coreset} state-action pairs have to be sampled. {_room(found)} "
             f"The simulator takes {duration(found.seconds_per_call)} a call, in batches."
         )
+    for remark in found.remarks:
+        usual = f"with the usual {USUAL_SAMPLES:,} simulator calls " if remark.kind == "too-large" else "in the pilot "
+        console.print(f"Note: {usual}{escape(remark.text)}.")
     proves = "no accuracy" if found.pilot_error is None else f"an accuracy of {number(found.pilot_error)}"
     console.print(f"All this took a pilot of {found.pilot_samples:,} simulator calls, which by itself proves {proves}.")
     console.print(_advice(found))
@@ -54,12 +59,10 @@ def print_forecast(console: Console, found: Forecast, command: str) -> None:
 
 def solve_command(target: str, settings: Sequence[str], found: Forecast) -> str:
     """The `saddleback solve` that would reach the accuracy."""
-    words = ["saddleback", "solve", target]
-    for setting in settings:
-        words += ["--set", setting]
+    words = ["saddleback", "solve", target, *options_of(settings)]
     words += ["--epsilon", f"{found.epsilon:g}"]
     words += ["--delta", f"{found.delta:g}"] if found.delta != 0.05 else []
-    words += ["--feasibility", "strict"] if found.feasibility == "strict" else []
+    words += [] if found.feasibility == "strict" else ["--feasibility", found.feasibility]
     most = 10 * (found.likely or 0)  # well above the forecast
     words += ["--max-samples", str(most)] if most > _USUAL_MOST else []
     return shlex.join(words)
@@ -96,6 +99,7 @@ def forecast_json(found: Forecast, command: str) -> dict[str, Any]:
         },
         "worst_case": worst_case,
         "adaptive": adaptive,
+        "remarks": [remark.text for remark in found.remarks],
         "recommended": found.recommended,
         "recommended_bytes": found.recommended_bytes,
         "command": command if found.recommended == "adaptive" else None,
@@ -129,9 +133,10 @@ def _table(found: Forecast) -> RichTable:
 def _room(found: Forecast) -> str:
     slater, problem = found.slater, found.solution.problem
     assert slater is not None
-    unit = abs(float(problem.scale[1])) if problem.num_constraints == 1 else 1.0
-    words = "" if problem.num_constraints == 1 else " in utilities"
-    estimate, low, high = (number(unit * x) for x in (slater.estimate, slater.low, slater.high))
+    alone = problem.num_constraints == 1
+    scale = problem.units[0].of(abs(float(problem.scale[1]))) if alone else 1.0
+    words = problem.units[0].suffix if alone else " in utilities"
+    estimate, low, high = (number(scale * x) for x in (slater.estimate, slater.low, slater.high))
     return f"The constraints leave room ζ = {estimate}{words} ({low} to {high}, measured, not proved)."
 
 

@@ -9,7 +9,7 @@ A solution has four panels:
 
 A frontier has two: above, the curve F̂ with the band that holds for all thresholds at once (once it is certified), its
 corners, and the problem's own threshold; below, the multiplier: what one unit more of the threshold is worth, −dF̂/db up to
-its sign. Every number is in the user's units; values are discounted totals.
+its sign. Every number is in the user's units: rewards are discounted totals, constraints what they were given in.
 
 matplotlib is loaded when something is drawn, and its global state (pyplot, rcParams) is never touched. The colours can be
 told apart by the colour-blind (Okabe and Ito).
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from saddleback.errors import InputError, optional_package, require
-from saddleback.runs.numbers import confidence, number, percent, symbol
+from saddleback.runs.numbers import confidence, number, percent, symbol, wanted
 from saddleback.solving.frontier import Frontier
 from saddleback.solving.solution import Solution
 
@@ -45,7 +45,7 @@ def plot(answer: Solution | Frontier, panel: str | None = None, ax: Any = None, 
     answer  a solution with a policy, or a frontier
     panel   of a solution: reward, constraints, dual or members; all four if None
     ax      the matplotlib axes to draw on, for a solution one panel and for a frontier the curve alone; new ones if None
-    chosen  of a frontier: the threshold to mark, in the user's units; the problem's own if None
+    chosen  of a frontier: the threshold to mark, a discounted total; the problem's own if None
     """
     if isinstance(answer, Frontier):
         require(panel is None, "panel", "must be left out for a frontier", repr(panel), "it belongs to a solution")
@@ -96,19 +96,23 @@ def _reward(ax: Any, solution: Any) -> None:
 
 
 def _constraints(ax: Any, solution: Any) -> None:
-    prepare(ax, "Constraints", _UNIT, "")
+    problem, units = solution.problem, solution.problem.units
+    prepare(ax, "Constraints", units[0].words if len(set(units)) == 1 else "each in its own unit", "")
     proof = solution.certificate
-    for i, row in enumerate(solution.constraints):
+    for i, (row, unit) in enumerate(zip(solution.constraints, units, strict=True)):
         first = i == 0
         if proof is not None and proof.constraints:
-            _interval(ax, i, proof.constraints[i], BLUE, f"proved, {confidence(proof.confidence)}" if first else None)
+            limits = unit.limits_of(proof.constraints[i])
+            _interval(ax, i, limits, BLUE, f"proved, {confidence(proof.confidence)}" if first else None)
         elif row.low is not None and row.high is not None:
-            _interval(ax, i, (row.low, row.high), BLUE, "likely range" if first else None, linestyle=(0, (2, 1.5)))
-        ax.plot([row.value], [i], "o", color="black", markersize=5, label="estimate" if first else None)
+            limits = unit.limits_of((row.low, row.high))
+            _interval(ax, i, limits, BLUE, "likely range" if first else None, linestyle=(0, (2, 1.5)))
+        ax.plot([unit.of(row.value)], [i], "o", color="black", markersize=5, label="estimate" if first else None)
         label = "threshold" if first else None
-        ax.plot([row.threshold] * 2, [i - 0.35, i + 0.35], color=ORANGE, linewidth=2.2, label=label)
+        ax.plot([unit.of(row.threshold)] * 2, [i - 0.35, i + 0.35], color=ORANGE, linewidth=2.2, label=label)
     rows = solution.constraints
-    ax.set_yticks(range(len(rows)), [f"{r.name} {symbol(r.sense)} {number(r.threshold)}" for r in rows])
+    names = [f"{c.name} {wanted(c, unit, signs=True)}" for c, unit in zip(problem.constraints, units, strict=True)]
+    ax.set_yticks(range(len(rows)), names)
     ax.set_ylim(len(rows) - 0.4, -0.8 - 0.25 * len(rows))  # the first on top, and room for the legend
     legend(ax, loc="upper center", ncols=3)
 
@@ -118,30 +122,32 @@ def _dual(ax: Any, solution: Any) -> None:
     if solution.trace is None:
         note(ax, "no trace")
         return
-    multipliers = np.where(np.isfinite(solution.trace.multipliers), solution.trace.multipliers, np.nan)
+    sizes = np.array([unit.size for unit in solution.problem.units])
+    multipliers = np.where(np.isfinite(solution.trace.multipliers), solution.trace.multipliers * sizes, np.nan)
     iterations = np.arange(1, 1 + len(multipliers))
     few = len(iterations) <= 60
     for i, row in enumerate(solution.constraints):
         colour, marker = COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)] if few else ""
         ax.plot(iterations, multipliers[:, i], color=colour, marker=marker, markersize=4, linewidth=1.3, label=row.name)
         if solution.multipliers:
-            ax.axhline(solution.multipliers[i], color=colour, linewidth=0.9, linestyle=":")
+            ax.axhline(solution.multipliers[i] * sizes[i], color=colour, linewidth=0.9, linestyle=":")
     ax.xaxis.get_major_locator().set_params(integer=True)
     legend(ax)
 
 
 def _members(ax: Any, solution: Any) -> None:
-    row = solution.constraints[0]
-    prepare(ax, "Members of the mixture", f"{row.name} ({_UNIT})", f"{solution.problem.objective} ({_UNIT})")
-    x = [m.constraints[0] for m in solution.members]
+    row, unit = solution.constraints[0], solution.problem.units[0]
+    prepare(ax, "Members of the mixture", f"{row.name} ({unit.words})", f"{solution.problem.objective} ({_UNIT})")
+    x = [unit.of(m.constraints[0]) for m in solution.members]
     y = [m.value for m in solution.members]
     area = [30 + 220 * m.weight for m in solution.members]
     ax.scatter(x, y, s=area, color=BLUE, alpha=0.75, edgecolor="white", label="member (larger: more weight)")
     for member, cx, cy in zip(solution.members, x, y, strict=True):
         place = {"textcoords": "offset points", "xytext": (7, 5), "fontsize": 8, "color": GREY}
         ax.annotate(percent(member.weight), (cx, cy), **place)
-    ax.plot([row.value], [solution.value], marker="*", markersize=13, color=GREEN, linestyle="", label="mixture")
-    ax.axvline(row.threshold, color=ORANGE, linewidth=1.8, label=f"threshold ({symbol(row.sense)})")
+    mixture = [unit.of(row.value)], [solution.value]
+    ax.plot(*mixture, marker="*", markersize=13, color=GREEN, linestyle="", label="mixture")
+    ax.axvline(unit.of(row.threshold), color=ORANGE, linewidth=1.8, label=f"threshold ({symbol(row.sense)})")
     ax.margins(0.15)
     legend(ax)
 
@@ -164,27 +170,27 @@ def plot_frontier(frontier: Any, ax: Any = None, chosen: float | None = None) ->
     """The curve and its price, or on ``ax`` the curve alone; ``chosen`` is the threshold to mark, the problem's own if None."""
     if not frontier.points:
         raise InputError("frontier", "must have points to be drawn", "none", "make it with saddleback.frontier")
-    constraint = frontier.problem.constraints[frontier.constraint]
+    constraint, unit = frontier.problem.constraints[frontier.constraint], frontier.unit
     if ax is not None:
         _curve(ax, frontier, chosen)
-        ax.set_xlabel(f"threshold of {constraint.name} ({_UNIT})")
+        ax.set_xlabel(f"threshold of {constraint.name} ({unit.words})")
         return ax.figure
     figure, (above, below) = new_figure(2, 1, sharex=True, height_ratios=[2, 1])
     figure.set_size_inches(5.4, 4.8)
     _curve(above, frontier, chosen)
-    prepare(below, "", f"threshold of {constraint.name} ({_UNIT})", "multiplier")
+    prepare(below, "", f"threshold of {constraint.name} ({unit.words})", "multiplier")
     points = frontier.points
-    x, y = [p.threshold for p in points], [p.multiplier for p in points]
+    x, y = [unit.of(p.threshold) for p in points], [unit.price_of(p.multiplier) for p in points]
     below.plot(x, y, color=GREY, linewidth=1.6, drawstyle="steps-mid")
     return figure
 
 
 def _curve(ax: Any, frontier: Any, chosen: float | None) -> None:
-    problem = frontier.problem
+    problem, unit = frontier.problem, frontier.unit
     constraint = problem.constraints[frontier.constraint]
     prepare(ax, f"Best {problem.objective} against {constraint.name}", "", f"{problem.objective} ({_UNIT})")
     points = frontier.points
-    x, value = np.array([p.threshold for p in points]), np.array([p.value for p in points])
+    x, value = np.array([unit.of(p.threshold) for p in points]), np.array([p.value for p in points])
     if frontier.band is not None:
         low = np.array([np.nan if p.low is None else p.low for p in points])
         high = np.array([np.nan if p.high is None else p.high for p in points])
@@ -194,15 +200,16 @@ def _curve(ax: Any, frontier: Any, chosen: float | None) -> None:
             ax.plot(x, limit, color=BLUE, linewidth=0.7, alpha=0.7)
     ax.plot(x, value, color=BLUE, linewidth=2, label="from the samples")
     if problem.num_constraints == 1:
-        corners = np.array(frontier.breakpoints())
+        corners = np.array(frontier.breakpoints()) / (unit.size, 1.0)
         inside = (corners[:, 0] >= x.min() - 1e-9) & (corners[:, 0] <= x.max() + 1e-9)
         ax.plot(*corners[inside].T, "o", color=BLUE, markersize=4, label="one policy alone")
     own = float(problem.user_thresholds()[frontier.constraint]) if chosen is None else chosen
-    if x.min() <= own <= x.max():
+    shown = unit.of(own)
+    if x.min() <= shown <= x.max():
         point = frontier.at(own)
-        label = f"{'chosen' if chosen is not None else 'asked for'}: {number(own)}"
-        ax.axvline(own, color=ORANGE, linewidth=1.4, linestyle="--")
-        ax.plot([own], [point.value], marker="*", markersize=13, color=GREEN, linestyle="", label=label)
+        label = f"{'chosen' if chosen is not None else 'asked for'}: {number(shown)}{unit.suffix}"
+        ax.axvline(shown, color=ORANGE, linewidth=1.4, linestyle="--")
+        ax.plot([shown], [point.value], marker="*", markersize=13, color=GREEN, linestyle="", label=label)
     legend(ax)
 
 

@@ -11,7 +11,21 @@ from rich.markup import escape
 
 from saddleback.errors import plain_text
 from saddleback.problem.cmdp import CMDP
-from saddleback.runs.numbers import add_row, at_most, between, confidence, duration, empty_table, number
+from saddleback.runs.constraint_report import prices_in_units
+from saddleback.runs.contradiction import ConflictReport
+from saddleback.runs.numbers import (
+    add_row,
+    at_most,
+    between,
+    confidence,
+    duration,
+    empty_table,
+    in_unit,
+    limits_in,
+    number,
+    room_in_units,
+    wanted,
+)
 
 if TYPE_CHECKING:  # whoever calls has loaded what is printed, and no verb needs all of it
     from saddleback.certificates import Certificate
@@ -40,10 +54,9 @@ def print_check(console: Console, problem: CMDP, report: Report) -> None:
     counts = [f"{n} {word}{'' if n == 1 else 's'}" for n, word in ((report.errors, "error"), (warnings, "warning"))]
     verdict = ", ".join(counts) if report.findings else "no mistake found"
     say(f"{problem.name}: {verdict} in {report.calls:,} simulator calls.")
-    thresholds = zip(problem.constraints, problem.user_thresholds(), strict=True)
-    for constraint, total in thresholds:
-        average = total / problem.horizon
-        say(f"  {constraint.name} {constraint.sense} {total:g} as a discounted total, {average:g} as an average a step")
+    for constraint, unit in zip(problem.constraints, problem.units, strict=True):
+        both = unit.say(unit.total(constraint.threshold), "{:g}".format, both=True)
+        say(f"  {constraint.name} {constraint.sense} {both}")
     if report.rank is not None:
         say(f"  {report.dim} features of rank {report.rank}, condition number {report.condition:.2g}")
     for words, seconds in (("alone", report.seconds_alone), ("in a batch", report.seconds_in_batch)):
@@ -57,37 +70,63 @@ def print_check(console: Console, problem: CMDP, report: Report) -> None:
         )
 
 
-def print_exact(console: Console, problem: CMDP, answer: ExactAnswer) -> None:
-    """The known answer of a table."""
+def print_exact(console: Console, problem: CMDP, answer: ExactAnswer, conflict: Sequence[ConflictReport] = ()) -> None:
+    """The known answer of a table, or what contradicts what."""
     name = f"[bold]{escape(problem.name)}[/bold]"
     if answer.status != "optimal":
-        console.print(f"{name}: [red]infeasible[/red]. Largest reachable slack {number(answer.max_slack)}.")
+        console.print(
+            f"{name}: [red]infeasible[/red]. Largest reachable slack {room_in_units(problem, answer.max_slack)}."
+        )
+        from saddleback.runs.text import print_conflict
+
+        print_conflict(console, problem, conflict)
         return
     console.print(f"{name}: optimal value {number(answer.value)} (discounted total).")
     price = "price (reward per unit of threshold)"
     table = empty_table(None, ["constraint", "wanted"], ["value", price], ranges=[price])
-    rows = zip(
-        problem.constraints, problem.user_thresholds(), answer.constraint_values, answer.multipliers, strict=True
-    )
-    for c, b, v, multiplier in rows:
-        add_row(table, c.name, f"{c.sense} {number(float(b))}", number(float(v)), number(float(multiplier)))
+    prices = prices_in_units(problem, answer.multipliers.tolist())
+    for c, unit, v, p in zip(problem.constraints, problem.units, answer.constraint_values, prices, strict=True):
+        add_row(table, c.name, wanted(c, unit), in_unit(unit, float(v)), number(p))
     console.print(table)
-    console.print(f"Slater constant (room left by the constraints): {number(answer.slater)}. {answer.seconds:.3f} s.")
+    console.print(
+        f"Slater constant (room left by the constraints): {room_in_units(problem, answer.slater)}. {answer.seconds:.3f} s."
+    )
 
 
-def print_frontier(console: Console, curve: Frontier) -> None:
-    """Threshold, best reward, price and mixture, one row per threshold."""
+def print_exact_frontier(
+    console: Console, problem: CMDP, constraint: int, points: Sequence[tuple[float, ExactAnswer]]
+) -> None:
+    """Threshold, best reward and price, one row per threshold; a dash where no policy meets it."""
+    moving = problem.constraints[constraint]
+    unit = problem.horizon if moving.units == "per-step" else 1.0
+    what = "an average per step" if moving.units == "per-step" else "a discounted total"
+    console.print(
+        f"[bold]{escape(problem.name)}[/bold]: the best {problem.objective} (discounted total) against "
+        f"'{escape(moving.name)}' {moving.sense} threshold ({what}), from the known table."
+    )
+    table = empty_table(None, [], [f"{moving.name} {moving.sense}", problem.objective, "price"])
+    for threshold, answer in points:
+        met = answer.status == "optimal"
+        price = number(float(answer.multipliers[constraint]) * unit) if met else number(None)
+        add_row(table, number(threshold / unit), number(answer.value if met else None), price)
+    console.print(table)
+    spent = "cost added" if problem.minimise else "reward lost"
+    console.print(f"Price is {spent} per unit of threshold; a dash: no policy meets that threshold.")
+
+
+def print_frontier(console: Console, curve: Frontier, of_run: bool = False) -> None:
+    """Threshold, best reward, price and mixture, one row per threshold; ``of_run`` where a finished run had kept it."""
     from saddleback.certificates.certificate import SUSPECTED
 
-    problem = curve.problem
+    problem, unit = curve.problem, curve.unit
     moving = problem.constraints[curve.constraint]
     console.print(
         f"[bold]{escape(problem.name)}[/bold]: the best {problem.objective} against '{escape(moving.name)}' {moving.sense} threshold "
-        f"(discounted totals), from {curve.parts.samples:,} simulator calls."
+        f"({unit.plural}), from {curve.parts.samples:,} simulator calls."
     )
     proved = curve.band is not None
     columns = [
-        f"{moving.name} {moving.sense}",
+        f"{moving.name}{unit.suffix} {moving.sense}",
         problem.objective,
         "proved limits" if proved else "gap",
         "price",
@@ -97,10 +136,14 @@ def print_frontier(console: Console, curve: Frontier) -> None:
     for point in curve.points:
         mixture = " + ".join(f"{w:.3f}" for w in sorted(point.mixture.weights, reverse=True))
         known = between((point.low, point.high)) if proved else number(point.gap)
-        add_row(table, number(point.threshold), number(point.value), known, number(point.multiplier), mixture)
+        price = number(unit.price_of(point.multiplier))
+        add_row(table, in_unit(unit, point.threshold), number(point.value), known, price, mixture)
     console.print(table)
     spent = "cost added" if problem.minimise else "reward lost"
     console.print(f"Price is {spent} per unit of threshold.")
+    if curve.band is None and of_run:
+        console.print("Estimates, not proofs, from the policies that the run has kept; no sample was drawn for them.")
+        return
     if curve.band is None:
         console.print("Estimates, not proofs; `--certificate-samples` draws a confidence band.")
         return
@@ -118,8 +161,9 @@ def frontier_json(curve: Frontier) -> dict[str, Any]:
     """The frontier as one JSON-ready object."""
     out = {
         "constraint": curve.problem.constraints[curve.constraint].name,
+        "units": curve.unit.name,
         "samples": curve.parts.samples,
-        "points": [point.to_json() for point in curve.points],
+        "points": [point.to_json(curve.unit) for point in curve.points],
         "breakpoints": curve.breakpoints() if curve.problem.num_constraints == 1 else None,
     }
     return out if curve.band is None else {**out, "band": curve.band.to_json()}
@@ -140,8 +184,10 @@ def print_recertified(console: Console, problem: CMDP, run: Run, proof: Certific
         return
     table = empty_table("Beside the stored proof", ["limits of"], ["stored", "new"], ranges=["stored", "new"])
     add_row(table, problem.objective, between(stored.value), between(proof.value))
-    for c, old, new in zip(problem.constraints, stored.constraints, proof.constraints, strict=True):
-        add_row(table, c.name, between(old), between(new))
+    for c, unit, old, new in zip(
+        problem.constraints, problem.units, stored.constraints, proof.constraints, strict=True
+    ):
+        add_row(table, c.name + unit.suffix, limits_in(unit, old), limits_in(unit, new))
     tops = (at_most(top, problem.minimise) for top in (stored.upper_bound, proof.upper_bound))
     add_row(table, f"best {problem.objective}", *tops)
     add_row(table, "confidence", confidence(stored.confidence), confidence(proof.confidence))

@@ -19,6 +19,9 @@ from saddleback.method.framework import Outcome
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy, TabularPolicy
 from saddleback.problem.spaces import Array
+from saddleback.runs.constraint_report import ConstraintReport as ConstraintReport
+from saddleback.runs.constraint_report import constraint_report, prices_in_units
+from saddleback.runs.contradiction import ConflictReport
 from saddleback.runs.verdict import Status, Verdict
 from saddleback.runs.words import sentence
 
@@ -44,18 +47,6 @@ class Choices(TypedDict, total=False):
     target: list[float]
     epsilon: float
     rounds: list[int]
-
-
-class ConstraintReport(Record, frozen=True):
-    """One constraint of the answer, in the user's units; ``slack`` is positive when the constraint holds."""
-
-    name: str
-    value: float
-    threshold: float
-    sense: str
-    slack: float
-    low: float | None = None
-    high: float | None = None
 
 
 class MemberReport(Record, frozen=True):
@@ -89,6 +80,8 @@ class AnswerRecord(Record, frozen=True, forbid_unknown_fields=False):
     gap: float | None = None
     max_slack: float | None = None
     stationary: StationaryReport | None = None
+    conflict: tuple[ConflictReport, ...] = ()
+    prices: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -121,7 +114,7 @@ class Answer:
 
     ``gap`` is what the dual left open between the mixture and its own upper bound, in the user's reward; what is proved
     is in ``certificate``. ``samples`` counts all simulator calls, the certificate's included. ``settings`` is the record of
-    what was chosen and what came of it, ready for JSON.
+    what was chosen and what came of it, ready for JSON. ``conflict`` says what contradicts what where nothing is feasible.
     """
 
     verdict: Verdict
@@ -139,6 +132,7 @@ class Answer:
     remarks: tuple[Remark, ...] = ()
     settings: Choices = field(default_factory=Choices)
     certificate: Certificate | None = None
+    conflict: tuple[ConflictReport, ...] = ()
 
     @property
     def status(self) -> Status:
@@ -159,6 +153,7 @@ class Answer:
             "value": self.value,
             "constraints": self.constraints,
             "multipliers": self.multipliers,
+            "prices": prices_in_units(self.problem, self.multipliers),
             "samples": self.samples,
             "policy": self.members,
             "remarks": [remark.text for remark in self.remarks],
@@ -166,6 +161,8 @@ class Answer:
             "certificate": None if self.certificate is None else self.certificate.to_json(),
         }
         out |= {name: x for name, x in (("gap", self.gap), ("max_slack", self.max_slack)) if x is not None}
+        if self.conflict:
+            out["conflict"] = self.conflict
         if self.stationary is not None:
             value, *constraints = map(float, self.stationary.values)
             out["stationary"] = StationaryReport(value, tuple(constraints), self.stationary.label)
@@ -177,18 +174,13 @@ def constraint_reports(
     problem: CMDP, unit_values: Array, low: Array | None = None, high: Array | None = None
 ) -> tuple[ConstraintReport, ...]:
     """Rows of the answer from values ``(1+m,)`` in the paper's units; ``low`` and ``high`` likewise."""
-    values, thresholds = problem.values_of(unit_values), problem.user_thresholds()
-    rows = []
-    for i, c in enumerate(problem.constraints):
-        value, threshold = float(values[1 + i]), float(thresholds[i])
-        slack = value - threshold if c.sense == ">=" else threshold - value
-        if abs(slack) <= 1e-8 * problem.horizon * abs(problem.scale[1 + i]):
-            slack = 0.0  # met exactly, up to rounding
-        limits: tuple[float | None, float | None] = (None, None)
+    values, rows = problem.values_of(unit_values), []
+    for i in range(problem.num_constraints):
+        limits = None
         if low is not None and high is not None:
             ends = sorted(float(problem.values_of(x)[1 + i]) for x in (low, high))
             limits = (ends[0], ends[1])
-        rows.append(ConstraintReport(c.name, value, threshold, c.sense, slack, *limits))
+        rows.append(constraint_report(problem, i, float(values[1 + i]), limits, 1e-8))
     return tuple(rows)
 
 

@@ -12,8 +12,10 @@ from msgspec import UNSET, Meta, UnsetType
 
 from saddleback.certificates.certificate import Certificate, Evidence, Leverage, LinearValues, StartValues, Verdict
 from saddleback.certificates.linearity.findings import Finding
+from saddleback.certificates.values.averages import Averages
 from saddleback.files.json_file import Limits, Record, Share, Whole, check, in_order, to_plain
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.criteria import UnitName
 from saddleback.problem.signals import Sense
 
 _LEAST_LEVEL = 1e-200  # far below what may be asked for; 1/δ, and 1 over a part of it, are numbers
@@ -35,6 +37,7 @@ class ConstraintRecord(Record, frozen=True):
     base: float
     scale: float
     unit_threshold: float
+    units: UnitName | None = None
 
 
 class ProblemRecord(Record, frozen=True):
@@ -56,8 +59,8 @@ class ProblemRecord(Record, frozen=True):
     @staticmethod
     def of(problem: CMDP) -> ProblemRecord:
         """From the problem itself."""
-        base, scale, units = problem.base.tolist(), problem.scale.tolist(), problem.thresholds.tolist()
-        rows = zip(problem.constraints, problem.user_thresholds().tolist(), base[1:], scale[1:], units, strict=True)
+        base, scale, b = problem.base.tolist(), problem.scale.tolist(), problem.thresholds.tolist()
+        rows = zip(problem.constraints, problem.user_thresholds().tolist(), base[1:], scale[1:], b, strict=True)
         return ProblemRecord(
             problem.name,
             float(problem.gamma),
@@ -65,7 +68,7 @@ class ProblemRecord(Record, frozen=True):
             problem.num_states,
             problem.num_actions,
             SignalRecord(base[0], scale[0]),
-            [ConstraintRecord(c.name, c.sense, *numbers) for c, *numbers in rows],
+            [ConstraintRecord(c.name, c.sense, x, low, span, unit, c.units) for c, x, low, span, unit in rows],
         )
 
 
@@ -111,9 +114,15 @@ class CertificateRecord(Record, frozen=True, omit_defaults=False):
     problem: ProblemRecord
     leverage: Leverage | None = None
     contradictions: tuple[str, ...] = ()
+    averages: Averages | None = None
     about: AboutRecord | None = None
     slack_bound: float | UnsetType = UNSET
     infeasible: Literal["proved", "not proved"] | UnsetType = UNSET
+
+    @property
+    def proof_samples(self) -> int:
+        """Simulator calls of the proof alone: without those for averages over time."""
+        return self.samples - (0 if self.averages is None else self.averages.samples)
 
     def __post_init__(self) -> None:
         in_order(self.value, *self.constraints)
@@ -127,7 +136,9 @@ class CertificateRecord(Record, frozen=True, omit_defaults=False):
         if rollouts is not None:
             for name in ("mean", "variance", "low", "high"):
                 check(len(getattr(rollouts, name)) == 1 + m, f"evidence.rollouts.{name} must have {1 + m} entries")
-            check([len(x) for x in rollouts.tail] == [1 + m] * 2, f"evidence.rollouts.tail must have 2 rows of {1 + m}")
+            for name in ("tail", "known"):
+                ends = getattr(rollouts, name) or rollouts.tail
+                check([len(x) for x in ends] == [1 + m] * 2, f"evidence.rollouts.{name} must have 2 rows of {1 + m}")
         fitted = self.evidence.fitted
         if fitted is not None:
             lengths = (len(fitted.values), len(fitted.errors))

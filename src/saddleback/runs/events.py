@@ -69,4 +69,4 @@ class JSONLines(Trace):
             super().__init__(check_output("path", path, is_trace, force=force))
 
     def _open(self, disk: Disk) -> int:
-        return os.open(self.path, os.O_WRONLY | os.O_CLOEXEC) if self._special else super()._open(disk)
+        return os.open(self.path, os.O_WRONLY | getattr(os, "O_CLOEXEC", 0)) if self._special else super()._open(disk)

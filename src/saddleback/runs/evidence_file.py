@@ -104,11 +104,12 @@ def load_bound(path: Path) -> BoundArrays:
     """The arrays behind a bound over all policies of a table, which fit each other."""
     arrays = read_arrays(path, _BOUND_ARRAYS)
     first, S, pairs = arrays["first"], len(arrays["frozen"]), len(arrays["spread"])
-    right = pairs >= 1 and len(first) == pairs + 1 and first[0] == 0 and bool(np.all(np.diff(first) >= 1))
+    right = pairs >= 1 and len(first) == pairs + 1 and first[0] == 0 and bool(np.all(np.diff(first) >= 0))
     right = right and len(arrays["counts"]) == len(arrays["next_states"]) == first[-1]
     right &= S >= 1 and pairs % max(S, 1) == 0
     right &= len(arrays["optimistic"]) == len(arrays["start"]) == S
     right &= arrays["signals"].shape == arrays["noise"].shape and len(arrays["signals"]) == pairs
+    right = right and len(arrays["counts"]) > 0
     right = right and bool(arrays["counts"].min() >= 1 and arrays["next_states"].min() >= 0)
     if (
         not right

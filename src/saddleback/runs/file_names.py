@@ -24,6 +24,8 @@ FileName = Literal[
     "solution.json",
     "certificate.json",
     "policy.npz",
+    "stationary.npz",
+    "problem.json",
     "rollouts.npz",
     "bound.npz",
     "problem.npz",

@@ -13,6 +13,10 @@ from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table as RichTable
 
+from saddleback.problem.cmdp import CMDP
+from saddleback.problem.criteria import Unit
+from saddleback.problem.signals import Constraint
+
 _LONGEST = 9
 _TIMES = ((86400 * 365.25, "years"), (86400, "days"), (3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms"))
 _SIZES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"))
@@ -35,6 +39,27 @@ def at_most(limit: float | None, minimise: bool = False) -> str:
     return "no bound" if limit is None else f"at {'least' if minimise else 'most'} {number(limit)}"
 
 
+def in_unit(unit: Unit, total: float | None) -> str:
+    """A discounted total as a number of the unit that its constraint was given in, or a dash."""
+    return number(None if total is None else unit.of(total))
+
+
+def limits_in(unit: Unit, totals: Sequence[float | None] | None) -> str:
+    """Two limits of such a value, or a dash."""
+    return between(None if totals is None else [None if x is None else unit.of(x) for x in totals])
+
+
+def room_in_units(problem: CMDP, slack: float) -> str:
+    """What is left, or missing, of the constraints together: in the unit of the only one, else as a discounted total."""
+    return problem.units[0].say(slack, number) if problem.num_constraints == 1 else number(slack)
+
+
+def wanted(constraint: Constraint, unit: Unit, *, signs: bool = False) -> str:
+    """What is wanted of a constraint, as it was given: "<= 0.15 per step", or with ``signs`` "≤ 0.15 per step"."""
+    sense = symbol(constraint.sense) if signs else constraint.sense
+    return f"{sense} {number(constraint.threshold)}{unit.suffix}"
+
+
 def confidence(share: float) -> str:
     """A confidence in percent, with every digit that was asked for."""
     return f"{100 * share:g} %"
@@ -54,6 +79,11 @@ def roughly(count: int) -> str:
     """Two digits of a count."""
     rounded = float(f"{count:.1e}")
     return f"{rounded:,.0f}" if rounded < 1e9 else f"{rounded:.1e}"
+
+
+def count(number: int, thing: str) -> str:
+    """So many of a thing, with the plural that a number needs."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def duration(seconds: float) -> str:

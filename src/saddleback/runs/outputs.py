@@ -15,7 +15,8 @@ from pathlib import Path
 
 from saddleback.errors import InputError, StorageError, require
 from saddleback.files.disk import PARTIAL, partial_of
-from saddleback.runs.file_names import MANIFEST, REQUEST, SAMPLES
+from saddleback.files.trees import refuse_strangers
+from saddleback.runs.file_names import MANIFEST, REQUEST, RUN, SAMPLES
 
 _STORE = "store.json"
 _OF_A_FOLDER = (MANIFEST, REQUEST, _STORE)  # each is the mark of a folder of ours
@@ -45,7 +46,8 @@ def check_output(
     require(not place.name.endswith(PARTIAL), name, rule, str(path), "choose another name")
     refuse_inside(name, place)
     refuse_taken(name, place, besides)
-    length, most = len(os.fsencode(partial_of(place).name)), os.pathconf(place.parent, "PC_NAME_MAX")
+    length = len(os.fsencode(partial_of(place).name))
+    most = os.pathconf(place.parent, "PC_NAME_MAX") if hasattr(os, "pathconf") else 255  # characters, on Windows
     rule = f"must have a name of at most {most - length + len(os.fsencode(place.name))} bytes"
     require(length <= most, name, rule, f"{len(os.fsencode(place.name))}", "choose a shorter name")
     if not os.access(place.parent, os.W_OK | os.X_OK):
@@ -112,6 +114,25 @@ def _check_replaceable(name: str, place: Path, ours: Ours, force: bool) -> None:
     require(mine, name, rule, found, "choose another name, or add --force")
 
 
+def check_replaceable_run(path: Path, force: bool) -> None:
+    """Only an empty folder, or with ``force`` one that holds a run and nothing else, may be replaced."""
+    if path.is_symlink() or not path.is_dir():
+        raise InputError("--out", "must be a new folder", f"{path}, which is a file", "choose another name")
+    try:
+        found = {p.name for p in path.iterdir()}
+    except OSError as error:
+        raise StorageError(f"`{path}` could not be looked into: {error}; choose another place.") from error
+    if not found:
+        return
+    refuse_strangers("--out", path, RUN)
+    if MANIFEST not in found:
+        held = f"{path}, which holds {min(found)}"
+        raise InputError("--out", "must be a new folder, or a run to replace", held, "choose another name")
+    if not force:
+        remedy = "choose another name, or add --force"
+        raise InputError("--out", "must be a new folder", f"{path}, which holds a run", remedy)
+
+
 def is_policy(path: Path) -> bool:
     """Whether a file is a stored policy, or empty."""
     try:
@@ -120,6 +141,16 @@ def is_policy(path: Path) -> bool:
     except (zipfile.BadZipFile, ValueError, NotImplementedError):
         return path.stat().st_size == 0
     return "weights.npy" in names and bool(names & {"probabilities.npy", "theta.npy"})
+
+
+def starts_with(mark: bytes) -> Ours:
+    """Whether a file begins like one of ours, or is empty."""
+
+    def ours(path: Path) -> bool:
+        start = _start_of(path)
+        return not start or start.startswith(mark)
+
+    return ours
 
 
 def is_page(path: Path) -> bool:

@@ -4,9 +4,11 @@
     solution.json      the answer, as ``solve --json`` prints it, without the certificate
     certificate.json   the proof, if there is one (docs/certificate.md)
     policy.npz         the mixture, if there is one (:mod:`~saddleback.problem.policy_file`)
+    stationary.npz     one stationary policy in its place, where there is one: a mixture of one
+    problem.json       the question as data (:mod:`~saddleback.runs.problem_record`)
     rollouts.npz       what the intervals are made of: values (n, 1+m), low and high (1+m,), tail (2, 1+m) … in utilities
     bound.npz          what a bound over all policies of a table is made of
-    problem.npz        a copy of the problem table, if the problem came from a file
+    problem.npz        the problem's table, if it came from a file or from a table in memory
     frontier.json, dual.json, design.json    what a report draws besides (:mod:`~saddleback.runs.drawings_file`)
     trace.jsonl        what happened, one event a line (docs/callbacks.md)
     samples/           every sample that was drawn, with manifests of its own (:mod:`saddleback.sampling.executors.durable`)
@@ -34,23 +36,28 @@ from saddleback.errors import InputError, StorageError, require
 from saddleback.files.disk import disk_faults_named, written_whole
 from saddleback.files.json_file import Option, Record, Seal, Whole, check, read_json, read_record, sha256_of, write_json
 from saddleback.files.npz import BUDGET, write_arrays
-from saddleback.files.trees import refuse_strangers
+from saddleback.instances.table_file import save_table
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.digest import problem_digest
-from saddleback.problem.policies import MixturePolicy
-from saddleback.problem.policy_file import load_mixture, save_policy, with_features
-from saddleback.problem.spaces import Features
+from saddleback.problem.policies import MixturePolicy, TabularPolicy
+from saddleback.problem.policy_file import load_mixture, save_policy
 from saddleback.runs.answer import Answer, AnswerRecord
 from saddleback.runs.certificate_file import AboutRecord, CertificateRecord, certificate_fields
 from saddleback.runs.drawings_file import MOST_BYTES, NOTHING_DRAWN, DesignRecord, Drawings, DualRecord, FrontierRecord
 from saddleback.runs.evidence_file import BoundArrays, RolloutValues, load_bound, load_rollouts
-from saddleback.runs.file_names import MANIFEST, RUN, SAMPLES, TRACE, FileName
+from saddleback.runs.file_names import MANIFEST, SAMPLES, TRACE, FileName
+from saddleback.runs.outputs import check_replaceable_run
+from saddleback.runs.problem_record import MOST_BYTES as MOST_QUESTION
+from saddleback.runs.problem_record import QuestionRecord
 from saddleback.runs.work_folder import Work, owned
+from saddleback.simulators.table import Table
 
 T = TypeVar("T")
 SOLUTION: Final = "solution.json"
 CERTIFICATE: Final = "certificate.json"
 POLICY: Final = "policy.npz"
+STATIONARY: Final = "stationary.npz"
+QUESTION: Final = "problem.json"
 ROLLOUTS: Final = "rollouts.npz"
 BOUND: Final = "bound.npz"
 TABLE: Final = "problem.npz"
@@ -70,10 +77,11 @@ Files = dict[FileName, FileRecord]
 
 
 class TargetRecord(Record, frozen=True):
-    """The problem by name, with its settings."""
+    """The problem by name, with its settings; ``path`` is where its file was."""
 
     name: str
     settings: list[str]
+    path: str | None = None
 
 
 class KnownBy(Record, frozen=True):
@@ -110,7 +118,7 @@ class ManifestRecord(Record, frozen=True):
 class Origin:
     """Where the problem came from: a target with its settings, and for a table file its path and SHA-256 when it was read.
 
-    ``law`` and ``sources`` are those of :class:`KnownBy`, and ``question`` is that of a run under way
+    ``path`` is where the target's file is, and ``model`` a table that is in no file of ours, to be kept. ``law`` and ``sources`` are those of :class:`KnownBy`, and ``question`` is that of a run under way
     (:class:`~saddleback.runs.work_folder.Request`).
     """
 
@@ -121,12 +129,16 @@ class Origin:
     law: str | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
     question: str | None = None
+    path: str | None = None
+    model: Table | None = None
 
 
 @dataclass(frozen=True)
 class Run:
     """A loaded run; ``table`` is the copy of the problem's table, None where the problem is built by name.
 
+    ``question`` is what is known of the problem without its code, ``stationary`` one policy in the mixture's place, ``file``
+    where a problem file was when the run was made.
     ``bound`` holds the arrays of ``bound.npz``, ``drawings`` what is there of frontier, dual and design, ``files`` the SHA-256 of every file of the run, and
     ``known_by`` what its problem is known by, unless an earlier version wrote it.
     """
@@ -147,6 +159,9 @@ class Run:
     known_by: KnownBy | None = None
     bound: BoundArrays | None = None
     status: str | None = None
+    question: QuestionRecord | None = None
+    stationary: TabularPolicy | None = None
+    file: str | None = None
 
 
 def check_place(path: str | os.PathLike[str], problem: CMDP, *, force: bool = False) -> Path:
@@ -155,7 +170,7 @@ def check_place(path: str | os.PathLike[str], problem: CMDP, *, force: bool = Fa
     if not path.parent.is_dir():
         raise InputError("--out", "must lie in an existing folder", str(path), "make the folder first")
     if os.path.lexists(path):
-        _check_replaceable(path, force)
+        check_replaceable_run(path, force)
         here = os.path.samefile(path, os.curdir)
         require(not here, "--out", "must not be the folder that you are in", str(path), "name a folder in it")
     size = 8 * (problem.num_states or 0) * problem.num_actions
@@ -237,7 +252,17 @@ def load_run(path: str | os.PathLike[str]) -> Run:
         manifest.problem,
         load_bound(path / BOUND) if BOUND in manifest.files else None,
         manifest.status,
+        there(QUESTION, QuestionRecord, MOST_QUESTION),
+        _load_stationary(path / STATIONARY) if STATIONARY in manifest.files else None,
+        manifest.target.path,
     )
+
+
+def _load_stationary(path: Path) -> TabularPolicy:
+    (policy, *others) = load_mixture(path).members
+    if others or not isinstance(policy, TabularPolicy):
+        raise InputError(str(path), "must hold one table", f"{1 + len(others)} policies", _AGAIN)
+    return policy
 
 
 def verify_run(place: str | os.PathLike[str], *, contents: bool = True) -> Run:
@@ -270,6 +295,12 @@ def _fill(folder: Path, solution: Answer, origin: Origin, request: Mapping[str, 
     write_json(folder / SOLUTION, {k: v for k, v in solution.to_json().items() if k != "certificate"})
     if solution.mixture is not None:
         save_policy(solution.mixture, solution.problem, folder / POLICY)
+    if solution.stationary is not None:
+        alone = MixturePolicy((solution.stationary.policy,), np.ones(1))
+        save_policy(alone, solution.problem, folder / STATIONARY)
+    linear = solution.mixture is not None and solution.problem.num_states is None
+    if (question := QuestionRecord.of(solution.problem, linear)) is not None:
+        write_json(folder / QUESTION, question)
     if (proof := solution.certificate) is not None:
         for name, arrays in proof.arrays.items():
             write_arrays(folder / f"{name}.npz", arrays)
@@ -282,33 +313,16 @@ def _fill(folder: Path, solution: Answer, origin: Origin, request: Mapping[str, 
             shutil.copyfileobj(source, copy)
         if sha256_of(folder / TABLE) != origin.sha256:
             raise StorageError(f"`{origin.table}` was changed while the run was going on; run it again.")
+    elif origin.model is not None:
+        save_table(origin.model, folder / TABLE)
     files = {p.name: FileRecord(p.stat().st_size, sha256_of(p)) for p in sorted(folder.iterdir())}
     versions = {"saddleback": __version__, "python": platform.python_version()}
     versions |= {"numpy": np.__version__, "scipy": scipy.__version__}
-    target = TargetRecord(origin.target, list(origin.settings))
+    target = TargetRecord(origin.target, list(origin.settings), origin.path)
     status, asked = solution.status.value, dict(request)
     known = KnownBy(problem_digest(solution.problem), origin.law, dict(origin.sources) or None)
     manifest = ManifestRecord("saddleback-run/2", status, target, asked, seed, versions, cast(Files, files), known)
     write_json(folder / MANIFEST, manifest)
-
-
-def _check_replaceable(path: Path, force: bool) -> None:
-    """Only an empty folder, or with ``force`` one that holds a run and nothing else, may be replaced."""
-    if path.is_symlink() or not path.is_dir():
-        raise InputError("--out", "must be a new folder", f"{path}, which is a file", "choose another name")
-    try:
-        found = {p.name for p in path.iterdir()}
-    except OSError as error:
-        raise StorageError(f"`{path}` could not be looked into: {error}; choose another place.") from error
-    if not found:
-        return
-    refuse_strangers("--out", path, RUN)
-    if MANIFEST not in found:
-        held = f"{path}, which holds {min(found)}"
-        raise InputError("--out", "must be a new folder, or a run to replace", held, "choose another name")
-    if not force:
-        remedy = "choose another name, or add --force"
-        raise InputError("--out", "must be a new folder", f"{path}, which holds a run", remedy)
 
 
 def _check_file(path: Path, entry: FileRecord) -> None:
@@ -321,18 +335,3 @@ def _check_file(path: Path, entry: FileRecord) -> None:
     if digest != entry.sha256:
         rule = f"must be unchanged, with the SHA-256 {entry.sha256[:12]}… that run.json says"
         raise InputError(str(path), rule, f"{digest[:12]}…", _AGAIN)
-
-
-def load_policy(path: str | os.PathLike[str], features: Features | None = None) -> MixturePolicy:
-    """The mixture of a policy file, or of a run folder; nothing is unpickled.
-
-    path       what ``save_policy`` or `solve --policy` wrote, or a folder that `solve --out` wrote
-    features   the feature map of the problem, for a linear policy over continuous states, which is θ alone: it is checked
-               against values recorded in the file. A policy on a finite problem is complete
-    """
-    if not os.path.isdir(path):
-        return load_mixture(path, features=features)
-    mixture = load_run(path).mixture
-    if mixture is None:
-        raise InputError("RUN", "must hold a policy", f"{path}, which has none", "solve it with more samples")
-    return mixture if features is None else with_features(mixture, features)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from saddleback.certificates.guide import PURPOSES, Purpose
 from saddleback.designs import BY_NAME as DESIGNS
 from saddleback.designs.design import Designer
 from saddleback.errors import InputError, number, one_of, require, whole_number
@@ -63,6 +64,8 @@ class Method:
     design        likewise, with ``design``
     dual          a name, a :class:`Part`, or a class with ``configure``
     certificate   simulator calls that prove the answer; None: half of all, 0: no certificate
+    purpose       what the proof is for: "feasibility", that the constraints hold; "value", what the policy is worth; "gap", how
+                  far it is from the best; None: feasibility where that is to be strict, else gap
     buffers       2: solver and evaluator have samples of their own; 1: they share them, a heuristic
     batch_size    M, the samples of a pair in each inner iteration
     resolution    of the grid of rewards that an a-priori guarantee needs; 0: no grid, None: 1000 in literal mode, else none
@@ -77,6 +80,7 @@ class Method:
     design: str | Part | Designer | None = None
     dual: str | Part | DualKind | None = None
     certificate: int | None = None
+    purpose: Purpose | None = None
     buffers: int = 2
     batch_size: int | None = None
     resolution: int | None = None
@@ -88,6 +92,8 @@ class Method:
         one_of("mode", self.mode, ("default", "literal"))
         if self.allocation is not None:
             one_of("allocation", self.allocation, ("equal", "design"))
+        if self.purpose is not None:
+            one_of("purpose", self.purpose, PURPOSES)
         known = self.buffers in (1, 2) and not isinstance(self.buffers, bool)
         require(known, "buffers", "must be 1 or 2", repr(self.buffers), "pick one of them")
         _make_whole(self, "certificate", 0, "0 means no certificate")
@@ -138,7 +144,7 @@ class Settings:
     samples       all simulator calls, the certificate's included
     epsilon       instead of samples: draw until this accuracy of the discounted reward is proved
     max_samples   with epsilon: give up after this many
-    feasibility   "relaxed" or "strict"
+    feasibility   "strict": the constraints are proved to hold; "relaxed": they hold up to the accuracy of the run
     delta         one minus the confidence of everything that is proved together
     seed          the same seed gives the same samples
     method        which parts
@@ -147,7 +153,7 @@ class Settings:
     samples: int | None = None
     epsilon: float | None = None
     max_samples: int | None = None
-    feasibility: Feasibility = "relaxed"
+    feasibility: Feasibility = "strict"
     delta: float = 0.05
     seed: int = 0
     method: Method = field(default_factory=Method)
@@ -171,7 +177,7 @@ class Settings:
     def _check_accuracy_method(self) -> None:
         """A solve to an accuracy takes its own decisions about the rest."""
         m = self.method
-        for name in ("samples", "certificate", "error", "target", "batch_size", "resolution"):
+        for name in ("samples", "certificate", "purpose", "error", "target", "batch_size", "resolution"):
             value = getattr(self if name == "samples" else m, name)
             require(value is None, name, "must not be given with epsilon", value, "leave one of the two out")
         found, rule = (m.mode, m.dual_part[0], m.buffers), "must be the usual ones with epsilon"
@@ -182,6 +188,13 @@ class Settings:
     def confidence(self) -> float:
         """1 − δ."""
         return 1.0 - self.delta
+
+    @property
+    def purpose(self) -> Purpose:
+        """What the proof is for; an accuracy is proved by its gap."""
+        if self.method.purpose is not None:
+            return self.method.purpose
+        return "feasibility" if self.feasibility == "strict" and self.epsilon is None else "gap"
 
     def split(self, stored: bool = False) -> tuple[int, int]:
         """The simulator calls of the solve and of the certificate; a solve from ``stored`` samples draws none itself."""
@@ -209,6 +222,7 @@ class Settings:
         parts: dict[str, Option] = dict(first)
         parts |= {kind: _name_of(kind, getattr(m, kind)) for kind in ("dual", "solver", "evaluator", "design")}
         parts |= {"buffers": m.buffers, "allocation": m.allocation}
+        parts |= {} if m.purpose is None else {"purpose": m.purpose}
         if self.epsilon is None:
             parts |= {
                 "iterations": whole_number("iterations", dict(m.dual_part[2]).get("iterations", 1000)),
@@ -230,7 +244,7 @@ class Settings:
         if dual == "projected-descent" or (dual is None and parts.mode == "literal"):
             dual = Part("projected-descent", {"iterations": parts.iterations})
         shared = {name: getattr(parts, name) for name in ("feasibility", "delta", "seed")}
-        same = ("mode", "solver", "evaluator", "design", "buffers", "batch_size", "allocation", "error")
+        same = ("mode", "solver", "evaluator", "design", "buffers", "batch_size", "allocation", "error", "purpose")
         method = Method(
             dual=dual,
             certificate=budget.certificate,

@@ -1,7 +1,9 @@
-"""What the command line can be pointed at: a zoo problem, a table (``.npz``), a problem file (``.toml``), or a stored run.
+"""What the command line can be pointed at: a zoo problem, a table (``.npz``, ``.drn``), a problem file (``.toml``), or a stored run.
 
-A problem file names code, so it is read only where the user has named it. A run remembers such a file by its name and SHA-256,
-and whoever takes up or certifies the run names the file again: a run that comes from a stranger makes nothing run.
+A run holds what is needed to read it, to play its policy, to export and to report it (:mod:`~saddleback.runs.problem_record`), so
+none of that loads code (:func:`load_run_problem`). Whoever draws new samples needs the simulator (:func:`load_run_target`): of the
+zoo, from the table that the run keeps, or from code. Code is loaded from the file that the user names with ``--problem``, or else
+from where the problem file was when the run was made, if it and the code beside it are unchanged since; nobody is asked.
 """
 
 from __future__ import annotations
@@ -22,13 +24,15 @@ from saddleback.errors import InputError, require
 from saddleback.files.json_file import plain, sha256_of, short, to_plain
 from saddleback.instances import zoo
 from saddleback.instances.instance import Instance
-from saddleback.instances.table_file import load_table
+from saddleback.instances.table_file import load_drn, load_table
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.digest import digest, problem_digest
 from saddleback.problem.names import file_name
 from saddleback.problem.numerics import on_grid, rounded
 from saddleback.problem.policies import TabularPolicy
 from saddleback.problem.policy_file import with_features
+from saddleback.runs.limits import limit_settings, limits_of, own_settings
+from saddleback.runs.problem_place import PYTHON, PYTHON_FILE, Remembered, named_again
 from saddleback.simulators.sources import changed_sources, sources_of
 from saddleback.simulators.table import Table
 
@@ -43,12 +47,33 @@ _QUESTIONS = 256
 def load_target(target: str, settings: Sequence[str] = ()) -> Instance:
     """The problem behind a ``target`` that the user named; ``settings`` are "name=value" strings for a zoo problem.
 
-    Never call it with what a stored run says, other than by way of :func:`named_again`.
+    Among them may be other limits of its constraints (:mod:`~saddleback.runs.limits`), for a problem of any kind. Never call
+    it with what a stored run says, other than by way of :func:`named_again`.
     """
+    return _named(target, own_settings(settings)).with_limits(limits_of(settings))
+
+
+def _named(target: str, settings: Sequence[str]) -> Instance:
+    """The problem with the limits that it has itself."""
     if target.endswith((".npz", ".toml")):
         if settings:
-            raise InputError("--set", "must not be given for a file", short(list(settings)), "change the file instead")
+            remedy = "change the file instead; --limit name=value gives a constraint another limit"
+            raise InputError("--set", "must not be given for a file", short(list(settings)), remedy)
         return _of_problem_file(target) if target.endswith(".toml") else _of_file(target, load_table(target))
+    if target.endswith(".drn"):
+        return load_drn(target, _parameters(settings))
+    parameters = {name.replace("-", "_"): value for name, value in _parameters(settings).items()}
+    if target not in zoo.BY_NAME:
+        raise InputError(
+            "TARGET",
+            f"must be a .toml, .npz or .drn file or one of the zoo: {', '.join(zoo.BY_NAME)}",
+            short(target),
+            "run `saddleback zoo` for the list",
+        )
+    return zoo.make(target, **parameters)
+
+
+def _parameters(settings: Sequence[str]) -> dict[str, str]:
     parameters = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
@@ -58,15 +83,13 @@ def load_target(target: str, settings: Sequence[str] = ()) -> Instance:
             raise InputError(
                 "--set", f"must be at most {_MOST_SETTING} printable characters", short(setting), "shorten it"
             )
-        parameters[name.replace("-", "_")] = value
-    if target not in zoo.BY_NAME:
-        raise InputError(
-            "TARGET",
-            f"must be a .toml or .npz file or one of the zoo: {', '.join(zoo.BY_NAME)}",
-            short(target),
-            "run `saddleback zoo` for the list",
-        )
-    return zoo.make(target, **parameters)
+        parameters[name] = value
+    return parameters
+
+
+def load_source(target: str, source: str, settings: Sequence[str] = ()) -> Instance:
+    """The problem of ``target`` from where it is now, ``source``: what :func:`named_again` says."""
+    return _of_python(source) if target.startswith(PYTHON) else load_target(source, settings)
 
 
 def origin_of(target: str, settings: Sequence[str], instance: Instance | None = None) -> Origin:
@@ -76,18 +99,25 @@ def origin_of(target: str, settings: Sequence[str], instance: Instance | None = 
     """
     from saddleback.runs.run_folder import Origin  # what runs need is not loaded for a problem alone
 
+    limits = limit_settings(settings)
     if target.endswith(".npz"):
-        return Origin(target, (), Path(target), sha256_of(Path(target)))
+        return Origin(target, tuple(limits), Path(target), sha256_of(Path(target)), path=os.path.abspath(target))
+    if instance is not None and PYTHON_FILE.fullmatch(target):
+        return Origin(target, model=instance.table)
+    if target.endswith(".drn"):
+        model = None if instance is None else instance.table
+        return Origin(target, tuple(settings), path=os.path.abspath(target), model=model)
     if target.endswith(".toml"):
         sources = {} if instance is None else sources_of(instance.problem, instance.simulator)
         known = f"{_HASH}{sha256_of(Path(target))}"
-        return Origin(target, (known,), sources=sources, question=_question_of(Path(target)))
+        question, path = _question_of(Path(target), limits), os.path.abspath(target)
+        return Origin(target, (known, *limits), sources=sources, question=question, path=path)
     return Origin(target, tuple(settings), law=None if instance is None else _law_of(instance))
 
 
-def _question_of(path: Path) -> str:
-    """What a problem file says, but for the ranges of its signals, in short."""
-    said = tomllib.loads(path.read_text(encoding="utf-8"))
+def _question_of(path: Path, limits: Sequence[str]) -> str:
+    """What a problem file says, but for the ranges of its signals, and limits in the place of its own, in short."""
+    said = tomllib.loads(path.read_text(encoding="utf-8")) | ({"limits": list(limits)} if limits else {})
     constraints = said.get("constraints", [])
     for table in (said.get("reward"), *(constraints if isinstance(constraints, list) else ())):
         if isinstance(table, dict):
@@ -95,50 +125,70 @@ def _question_of(path: Path) -> str:
     return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def named_again(target: str, problem: str | os.PathLike[str] | None) -> str:
-    """The target of a stored run, where that is safe to load: a problem file only if the user has named it again."""
-    if not target.endswith(".toml"):
-        if problem is not None:
-            raise InputError(
-                "--problem", "must be left out: the run was not made from a problem file", problem, "remove it"
-            )
-        return target
-    if problem is None:
-        rule = f"must be given: the run was made from the problem file {plain(target)}, which names code to run"
-        raise InputError("--problem", rule, "nothing", "name the file again, as in --problem problem.toml")
-    if Path(problem).name != Path(target).name or not os.path.isfile(problem):
-        rule = f"must be the problem file that the run was made from, {plain(target)}"
-        raise InputError("--problem", rule, problem, "name that file, wherever it is now")
-    return str(problem)
+def load_run_problem(run: Run, problem_file: str | os.PathLike[str] | None = None) -> CMDP:
+    """The problem of a stored run for whoever draws no sample: no code is loaded, unless the user names its file.
+
+    The features of a policy are None where they are code.
+    """
+    coded = run.target.endswith(".toml") or run.target.startswith(PYTHON)
+    if run.question is None or not coded or problem_file is not None:
+        return load_run_target(run, problem_file).problem
+    try:
+        problem = run.question.problem()
+    except (InputError, ValueError) as error:
+        remedy = "run `saddleback solve ... --out` again"
+        raise InputError(
+            f"{run.path}: problem.json", "must describe a problem", plain(str(error), 300), remedy
+        ) from None
+    _require_stated(run, problem)
+    return problem
 
 
 def load_run_target(run: Run, problem_file: str | os.PathLike[str] | None = None) -> Instance:
-    """The problem of a stored run, which must still be the one that was solved; a problem file must be named again."""
-    from saddleback.runs.certificate_file import ProblemRecord
-
-    target = named_again(run.target, problem_file)
-    if target.endswith(".toml"):
-        recorded, found = "".join(run.settings).removeprefix(_HASH), sha256_of(Path(target))
-        if recorded != found:
-            rule = f"must be unchanged since the run was made (SHA-256 {plain(recorded, 12)})"
-            raise InputError(target, rule, f"{found[:12]}", "restore it, or solve the new problem")
-        instance = _of_problem_file(target)
-    elif run.table is not None:
-        table = dataclasses.replace(load_table(run.table), name=file_name(run.target))
-        instance = _of_file(run.target, table)
-    elif run.target.endswith(".npz"):  # whatever has that name by now, here, need not be what was solved
+    """The problem of a stored run with its simulator; it must still be the one that was solved."""
+    if run.table is not None:  # a copy of ours, wherever the problem came from
+        if problem_file is not None:
+            named_again("" if run.target.startswith(PYTHON) else run.target, problem_file)
+        made = run.target.startswith(PYTHON) and run.question is not None
+        name = run.question.name if made and run.question is not None else file_name(run.target)
+        instance = _of_file(run.target, dataclasses.replace(load_table(run.table), name=name))
+    elif run.target.endswith((".npz", ".drn")):  # whatever has that name by now, here, need not be what was solved
         rule, remedy = "must come with a copy of its table, problem.npz", "run `saddleback solve ... --out` again"
         raise InputError(f"{run.path}: target {plain(run.target)}", rule, "none", remedy)
     else:
-        instance = load_target(run.target, run.settings)
-    problem = instance.problem
+        sources = None if run.known_by is None else run.known_by.sources
+        known = Remembered.of(run.file, run.settings, sources)
+        target = named_again(run.target, problem_file, known)
+        if target.endswith(".toml"):
+            found = sha256_of(Path(target))
+            if known.sha256 != found:
+                rule = f"must be unchanged since the run was made (SHA-256 {plain(str(known.sha256), 12)})"
+                raise InputError(target, rule, f"{found[:12]}", "restore it, or solve the new problem")
+            instance = _of_problem_file(target)
+        elif run.target.startswith(PYTHON):
+            instance = _of_python(target)
+        else:
+            instance = load_target(run.target, run.settings)
+    instance = instance.with_limits(limits_of(run.settings))
+    _require_stated(run, instance.problem)
+    _require_known(run, instance)
+    return instance
+
+
+def _require_stated(run: Run, problem: CMDP) -> None:
+    """Refuse a problem that is not what the certificate and the policy say it is."""
+    from saddleback.runs.certificate_file import ProblemRecord
+
     stored = {} if run.certificate is None else to_plain(run.certificate.problem)
-    for name, value in to_plain(ProblemRecord.of(problem)).items():
-        if name in stored and not _same(stored[name], value):
+    found = to_plain(ProblemRecord.of(problem))
+    for row, then in zip(found["constraints"], stored.get("constraints", ()), strict=False):
+        if "units" not in then:  # written by an earlier version, which did not say in what a limit was given
+            row.pop("units", None)
+    for name, value in found.items():
+        if name in stored and not same_up_to_rounding(stored[name], value):
             rule = f"must describe the problem as it was when the run was made ({name} {plain(str(stored[name]), 300)})"
             remedy = "solve it again, or use the version of saddleback that run.json names"
             raise InputError(f"{run.path}: target {plain(run.target)}", rule, plain(str(value), 300), remedy)
-    _require_known(run, instance)
     member = None if run.mixture is None else run.mixture.members[0]
     wanted = (problem.num_states, problem.num_actions)
     if (
@@ -146,7 +196,6 @@ def load_run_target(run: Run, problem_file: str | os.PathLike[str] | None = None
     ):  # linear ones are checked with their features
         remedy = "run `saddleback solve ... --out` again"
         raise InputError(f"{run.path}: policy.npz", f"must have tables of shape {wanted}", member.table.shape, remedy)
-    return instance
 
 
 def _require_known(run: Run, instance: Instance) -> None:
@@ -188,12 +237,12 @@ def with_features_of(problem: CMDP, run: Run) -> Run:
     return dataclasses.replace(run, mixture=with_features(run.mixture, problem.features))
 
 
-def _same(a: Any, b: Any) -> bool:
+def same_up_to_rounding(a: Any, b: Any) -> bool:
     """Equal, numbers up to rounding: another version of NumPy may sum in another order."""
     if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(_same(a[k], b[k]) for k in a)
+        return a.keys() == b.keys() and all(same_up_to_rounding(a[k], b[k]) for k in a)
     if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(map(_same, a, b))
+        return len(a) == len(b) and all(map(same_up_to_rounding, a, b))
     if isinstance(a, float) and isinstance(b, (int, float)):
         return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12)
     return bool(a == b)
@@ -203,6 +252,12 @@ def _of_problem_file(target: str) -> Instance:
     from saddleback.instances.problem_file import load_problem  # a zoo problem needs none of it
 
     return load_problem(target)
+
+
+def _of_python(target: str) -> Instance:
+    from saddleback.instances.problem_file.python_file import load_python  # which hardly anybody needs
+
+    return load_python(target)
 
 
 def _of_file(target: str, table: Table) -> Instance:

@@ -7,7 +7,7 @@ ranges may go over several lines. What users named themselves is printed as it i
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,27 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from saddleback.certificates import Certificate
+from saddleback.certificates import Average, Averages, Certificate
 from saddleback.certificates.assumptions import Assumptions
-from saddleback.certificates.certificate import SUSPECTED
+from saddleback.certificates.certificate import ROUNDING, SUSPECTED
 from saddleback.problem.cmdp import CMDP
-from saddleback.runs.answer import Answer
-from saddleback.runs.numbers import add_row, at_most, between, confidence, empty_table, number, sentence
+from saddleback.runs.answer import Answer, MemberReport
+from saddleback.runs.constraint_report import prices_in_units
+from saddleback.runs.contradiction import ConflictReport, conflict_sentences
+from saddleback.runs.numbers import (
+    add_row,
+    at_most,
+    between,
+    confidence,
+    count,
+    empty_table,
+    in_unit,
+    limits_in,
+    number,
+    room_in_units,
+    sentence,
+    wanted,
+)
 from saddleback.runs.verdict import Status
 from saddleback.runs.words import standing
 
@@ -37,7 +52,10 @@ def print_solution(console: Console, solution: Answer, check: Mapping[str, Any] 
     headline = f"[bold]{escape(problem.name)}[/bold]: [{colour}]{solution.status.value}[/{colour}]."
     console.print(f"{headline} {escape(sentence(solution.message))}")
     if solution.max_slack is not None:
-        console.print(f"The largest reachable slack is {number(solution.max_slack)} (negative: nothing is feasible).")
+        slack = room_in_units(problem, solution.max_slack)
+        console.print(f"The largest reachable slack is {slack} (negative: nothing is feasible).")
+    if problem.num_constraints > 1:  # of one the verdict says it all
+        print_conflict(console, problem, solution.conflict)
     if solution.mixture is not None:
         console.print(_answer_table(solution))
         console.print(_units(solution))
@@ -49,13 +67,29 @@ def print_solution(console: Console, solution: Answer, check: Mapping[str, Any] 
     if check is not None:
         console.print(_truth_table(solution, check))
     console.print(_members_table(solution))
+    if any(_missed(solution, member) for member in solution.members) and len(solution.members) > 1:
+        console.print(
+            "'(misses)': played alone, this policy would not meet the constraint. Limits and verdicts are about the mixture, on "
+            "average over the draw."
+        )
     console.print(
-        f"{solution.samples:,} simulator calls, {solution.settings['coreset']} state-action pairs sampled, "
-        f"{solution.settings['iterations']} dual iterations; solver {solution.settings['solver']}, "
+        f"{solution.samples:,} simulator calls, {count(solution.settings['coreset'], 'state-action pair')} sampled, "
+        f"{count(solution.settings['iterations'], 'dual iteration')}; solver {solution.settings['solver']}, "
         f"evaluator {solution.settings['evaluator']}, seed {solution.settings['seed']}."
     )
     for remark in solution.remarks:
         console.print(f"Note: {escape(remark.text)}.")
+
+
+def print_conflict(console: Console, problem: CMDP, conflict: Sequence[ConflictReport]) -> None:
+    """Which constraints contradict one another, one line each, in the user's units."""
+    if not conflict:
+        return
+    known = conflict[0].label == "exact"
+    how = "computed on the known table" if known else "estimates from the samples, not proved"
+    console.print(f"What the constraints leave to one another ({how}):")
+    for text in conflict_sentences(problem, conflict):
+        console.print(f"  - {escape(text)}", highlight=False)
 
 
 def as_text(solution: Answer) -> str:
@@ -78,7 +112,8 @@ def _limits(solution: Answer) -> list[str]:
     certificate = solution.certificate
     if certificate is None or certificate.value is None:
         return []
-    return [between(certificate.value), *map(between, certificate.constraints)]
+    rows = zip(solution.problem.units, certificate.constraints, strict=True)
+    return [between(certificate.value), *(limits_in(unit, limits) for unit, limits in rows)]
 
 
 def _answer_table(solution: Answer) -> RichTable:
@@ -87,24 +122,39 @@ def _answer_table(solution: Answer) -> RichTable:
     table = empty_table(
         "The policy, in your units", ["quantity", "wanted"], ["estimate", head, "slack", "price"], ranges=[head]
     )
-    likely = ["", *("" if c.low is None else between((c.low, c.high)) for c in solution.constraints)]
+    problem, found = solution.problem, zip(solution.problem.units, solution.constraints, strict=True)
+    likely = ["", *("" if c.low is None else limits_in(unit, (c.low, c.high)) for unit, c in found)]
     limits = proved or likely
-    add_row(table, solution.problem.objective, solution.problem.wanted, number(solution.value), limits[0], "", "")
+    add_row(table, problem.objective, problem.wanted, number(solution.value), limits[0], "", "")
     # Where no mixture is feasible there are no prices.
-    prices = solution.multipliers or (None,) * len(solution.constraints)
-    for c, within, price in zip(solution.constraints, limits[1:], prices, strict=True):
-        cells = number(c.value), within, number(c.slack), number(price)
-        add_row(table, c.name, f"{c.sense} {number(c.threshold)}", *cells)
+    prices: Sequence[float | None] = prices_in_units(problem, solution.multipliers)
+    prices = prices or [None] * len(solution.constraints)
+    rows = zip(problem.constraints, problem.units, solution.constraints, limits[1:], prices, strict=True)
+    for asked, unit, c, within, price in rows:
+        cells = in_unit(unit, c.value), within, in_unit(unit, c.slack), number(price)
+        add_row(table, c.name, wanted(asked, unit), *cells)
     return table
 
 
 def _units(solution: Answer) -> str:
     problem, settings = solution.problem, solution.settings
-    units = f"Values are {problem.criterion.words}."
+    units = values_are(problem)
     if _limits(solution):
         return f"{units} 'Proved limits' come from fresh samples: see below."
     sure = confidence(1 - settings["delta"])
     return f"{units} 'Likely range' is measured from the samples at {sure} confidence; it is not a proof."
+
+
+def values_are(problem: CMDP) -> str:
+    """What the numbers of an answer mean, and for constraints that were given per step what that is and is not."""
+    words, steps = f"Values are {problem.criterion.words}", [c for c in problem.constraints if c.units == "per-step"]
+    if not steps:
+        return f"{words}."
+    H, b, unit = problem.horizon, steps[0].threshold, steps[0].unit(problem.horizon)
+    return (
+        f"{words}; those of a limit 'per step' are such totals divided by {H:.4g}: averages in which early steps count most. "
+        f"{number(b)} per step is a total of {number(unit.total(b))}."
+    )
 
 
 def _truth_table(solution: Answer, check: Mapping[str, Any]) -> RichTable:
@@ -112,27 +162,28 @@ def _truth_table(solution: Answer, check: Mapping[str, Any]) -> RichTable:
     table = empty_table("The truth, from the known table", ["quantity", "wanted"], ["truth", "optimum"])
     best = check["optimum"]
     add_row(table, solution.problem.objective, solution.problem.wanted, number(check["value"]), number(best["value"]))
-    optima = best["constraints"] or [None] * len(solution.constraints)  # empty where no policy meets the constraints
-    for c, value, optimum in zip(solution.constraints, check["constraints"], optima, strict=True):
-        add_row(table, c.name, f"{c.sense} {number(c.threshold)}", number(value), number(optimum))
+    problem = solution.problem
+    optima = best["constraints"] or [None] * problem.num_constraints  # empty where no policy meets the constraints
+    for c, unit, value, optimum in zip(problem.constraints, problem.units, check["constraints"], optima, strict=True):
+        add_row(table, c.name, wanted(c, unit), in_unit(unit, value), in_unit(unit, optimum))
     return table
 
 
 def _members_table(solution: Answer) -> RichTable:
     order = sorted(solution.members, key=lambda m: -m.weight)
-    wide = len(solution.constraints) > _MOST_COLUMNS
-    names = [f"{c.name} ({c.sense} {number(c.threshold)})" for c in solution.constraints]
+    problem, wide = solution.problem, len(solution.constraints) > _MOST_COLUMNS
+    names = [f"{c.name} ({wanted(c, unit)})" for c, unit in zip(problem.constraints, problem.units, strict=True)]
     heads = ["constraints it misses"] if wide else names
-    title = (
-        f"A mixture of {len(order)} polic{'y' if len(order) == 1 else 'ies'}, one drawn at the start of each episode"
-    )
+    title = "One policy, played in every episode"
+    if len(order) > 1:
+        title = f"A mixture of {len(order)} policies, one drawn at the start of each episode"
     table = empty_table(title, [], ["weight", solution.problem.objective, *heads], ranges=heads)
     for member in order[:_MOST_MEMBERS]:
-        missed, cells = [], []
-        for value, c in zip(member.constraints, solution.constraints, strict=True):
-            holds = value >= c.threshold if c.sense == ">=" else value <= c.threshold
-            missed += [] if holds else [c.name]
-            cells.append(number(value) + ("" if holds else " (misses)"))
+        missed, shown = (
+            _missed(solution, member),
+            zip(problem.units, problem.constraints, member.constraints, strict=True),
+        )
+        cells = [in_unit(unit, value) + (" (misses)" if c.name in missed else "") for unit, c, value in shown]
         if wide:
             cells = [", ".join(missed) or "none"]
         add_row(table, f"{member.weight:.4f}", number(member.value), *cells)
@@ -140,6 +191,12 @@ def _members_table(solution: Answer) -> RichTable:
     if rest:
         add_row(table, f"{sum(m.weight for m in rest):.4f}", f"{len(rest)} more", *[""] * len(heads))
     return table
+
+
+def _missed(solution: Answer, member: MemberReport) -> list[str]:
+    """The constraints that a member of the mixture would miss by itself."""
+    rows = zip(solution.constraints, member.constraints, strict=True)
+    return [c.name for c, value in rows if (value < c.threshold if c.sense == ">=" else value > c.threshold)]
 
 
 def print_certificate(
@@ -151,6 +208,8 @@ def print_certificate(
     else:
         console.print(_table(problem, certificate))
         console.print(escape(_verdict(problem, certificate, strict)))
+    if certificate.averages is not None:
+        console.print(_averages_table(problem, certificate, certificate.averages))
     _print_linearity(console, certificate)
     for remark in certificate.contradictions:
         console.print(f"[red]Contradiction:[/red] {escape(sentence(remark.text))}")
@@ -169,30 +228,61 @@ def _table(problem: CMDP, certificate: Certificate) -> RichTable:
     (least, most), rounding = sorted(ends), _ROUNDING * problem.reward_span
     least, most = least + rounding, most - rounding
     low, high = certificate.value
-    known = "vacuous: the whole range" if low <= least and high >= most else ""
+    known = "no information: the whole range" if low <= least and high >= most else ""
     add_row(table, f"{problem.objective} of this policy", between(certificate.value), known)
     verdicts = _constraint_verdicts(problem, certificate)
-    rows = zip(problem.constraints, problem.user_thresholds(), certificate.constraints, verdicts, strict=True)
-    for c, b, limits, word in rows:
-        add_row(table, f"{c.name} {c.sense} {number(float(b))}", between(limits), word)
+    rows = zip(problem.constraints, problem.units, certificate.constraints, verdicts, strict=True)
+    for c, unit, limits, word in rows:
+        add_row(table, f"{c.name} {wanted(c, unit)}", limits_in(unit, limits), word)
     top, gap = certificate.upper_bound, certificate.gap
     known = ""
     if top is not None and (top <= least if problem.minimise else top >= most):
-        known = f"vacuous: the {problem.wanted} there is"
+        known = f"no information: no {problem.objective} can be {'smaller' if problem.minimise else 'larger'}"
     add_row(table, f"{problem.objective} of the best policy", at_most(top, problem.minimise), known)
     add_row(table, "what this policy loses to it", at_most(gap), "")
     return table
 
 
+def _averages_table(problem: CMDP, certificate: Certificate, found: Averages) -> RichTable:
+    """The discounted averages that the limits are about, and beside them plain averages over time."""
+    first, long_run = average_heads(found)
+    title = "Averages over time, estimated and not proved (± two standard errors)"
+    table = empty_table(
+        title, ["quantity", "wanted"], ["discounted", first, long_run], ranges=["discounted", first, long_run]
+    )
+    limits = dict(zip((c.name for c in problem.constraints), certificate.constraints, strict=False))
+    for c, unit in zip(problem.constraints, problem.units, strict=True):
+        for row in (row for row in found.constraints if row.name == c.name):
+            cells = limits_in(unit, limits.get(c.name)), average(row.first), average(row.long_run)
+            add_row(table, c.name, wanted(c, unit), *cells)
+    return table
+
+
+def average_heads(found: Averages) -> tuple[str, str]:
+    """What the columns of the two averages are called."""
+    steps = "first step" if found.first_steps == 1 else f"first {found.first_steps:,} steps"
+    if found.long_run_steps is None:
+        return steps, "long run"
+    begin, end = found.long_run_steps
+    return steps, f"steps {begin:,} to {end - 1:,}"
+
+
+def average(found: Average | None) -> str:
+    """An estimate with two standard errors, or a dash."""
+    return "–" if found is None else f"{number(found.mean)} ± {found.error * 2:.1g}"
+
+
 def _constraint_verdicts(problem: CMDP, certificate: Certificate) -> list[str]:
     if certificate.contradictions:
         return ["in doubt"] * problem.num_constraints
-    words, thresholds = [], problem.user_thresholds().tolist()
+    words, thresholds, units = [], problem.user_thresholds().tolist(), problem.units
     for i, (c, b, limits) in enumerate(zip(problem.constraints, thresholds, certificate.constraints, strict=True)):
         allowed = certificate.allowance[i] if certificate.allowance else 0.0
-        kind, least, most = standing(limits, c.sense, b, allowed, _ROUNDING * abs(float(problem.scale[1 + i])))
-        said = {"holds": "holds", "fails": f"fails, by {number(least)} to {number(most)}"}
-        words.append(said.get(kind, f"{kind}: missed by at most {number(most)}"))
+        kind, least, most = standing(
+            limits, c.sense, b, allowed, ROUNDING * problem.horizon * abs(float(problem.scale[1 + i]))
+        )
+        said = {"holds": "holds", "fails": f"fails, by {limits_in(units[i], (least, most))}"}
+        words.append(said.get(kind, f"{kind}: missed by at most {in_unit(units[i], most)}"))
     return words
 
 
@@ -223,7 +313,7 @@ def _room(problem: CMDP, certificate: Certificate) -> str:
     if problem.num_constraints > 1:
         missed = f"{number(-room)} or more in utilities (signals scaled to lie between 0 and 1)"
         return f"{sure} together; every policy misses one of them by {missed}."
-    missed = number(-room * abs(float(problem.scale[1])))
+    missed = problem.units[0].say(-room * abs(float(problem.scale[1])), number)
     return f"{sure}; every policy misses '{problem.constraints[0].name}' by {missed} or more."
 
 
@@ -241,7 +331,8 @@ def _print_linearity(console: Console, certificate: Certificate) -> None:
 
 def _fine_print(certificate: Certificate, total: int | None) -> str:
     of_all = "" if total is None else f" of the {total:,}"
-    spent = f"{certificate.samples:,}{of_all} simulator calls went into this proof."
+    beside = "" if certificate.averages is None else f", {certificate.averages.samples:,} into the averages over time"
+    spent = f"{certificate.proof_samples:,}{of_all} simulator calls went into this proof{beside}."
     if not certificate.samples:
         spent = "The proof needed no simulator call."
     if not certificate.assumes:

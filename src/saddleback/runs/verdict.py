@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 
+from saddleback.problem.criteria import TOTAL, Unit
+
 
 class Status(Enum):
     """How a run ended; each has an exit code on the command line."""
@@ -49,6 +51,8 @@ class Reason(Enum):
     PROBABLY_NO_POLICY = "probably-no-policy"
     REFUTED = "refuted"
     CONTRADICTED = "contradicted"
+    OPTIMUM_OF_TABLE = "optimum-of-table"
+    ESTIMATES_OFF = "estimates-off"
 
 
 class Proof(Enum):
@@ -62,27 +66,44 @@ class Proof(Enum):
 
 @dataclass(frozen=True)
 class Shortfall:
-    """One constraint of a problem that cannot be met, in the user's units."""
+    """One constraint of a problem that cannot be met: discounted totals, and the unit in which they are said."""
 
     name: str
     sense: str
     threshold: float
     best: float
+    unit: Unit = TOTAL
+
+
+@dataclass(frozen=True)
+class Safest:
+    """Rewards by the same estimates, in the user's units: of the answer, of the safest policy, of the best policy found.
+
+    ``no_better`` says that the answer's is none better than the safest policy's, ``best_found`` that none is.
+    """
+
+    own: float
+    safest: float
+    best: float
+    no_better: bool
+    best_found: bool
 
 
 @dataclass(frozen=True)
 class Verdict:
     """A status with its reason; the other fields are facts, filled where the reason needs them.
 
-    ``constraint`` names the one that decided, ``needed`` is the number of samples that should settle the question (None: no
-    affordable one), ``promised`` says whether there was a guarantee before the run (None: it no longer matters), ``limit``
-    what ran out ("samples" or "memory") and ``allowed`` how much of it there was.
+    ``constraint`` names the one that decided, ``unit`` what it was given in, ``missed_by`` the discounted totals by which it is
+    missed at least and at most, ``times`` is the forecast of how many times as many samples should settle the
+    question, from and to (None: these samples cannot tell), ``promised`` says whether there was a guarantee before the run
+    (None: it no longer matters), ``limit`` what ran out ("samples" or "memory") and ``allowed`` how much of it there was.
+    ``safest`` is filled where the constraints hold and the reward is hardly better than that of the safest policy.
     """
 
     status: Status
     reason: Reason
     constraint: str | None = None
-    needed: float | None = None
+    times: tuple[float, float] | None = None
     cap: float | None = None
     iterations: int | None = None
     epsilon: float | None = None
@@ -94,8 +115,10 @@ class Verdict:
     proof: Proof = Proof.MEASURED
     shortfalls: tuple[Shortfall, ...] = ()
     missed_by: tuple[float, float] | None = None
+    unit: Unit = TOTAL
     detail: str | None = None
     promised: bool | None = None
+    safest: Safest | None = None
 
 
 class ExitCode(IntEnum):

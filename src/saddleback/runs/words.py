@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from saddleback.runs.verdict import Proof, Reason, Verdict
+from saddleback.problem.criteria import Unit
+from saddleback.runs.verdict import Proof, Reason, Safest, Verdict
 
 _IF_LINEAR = "if P is linear in the features"
 _ON_CANDIDATES = "and the candidates stand for all pairs"
@@ -35,7 +36,7 @@ _SENTENCES = {
     ),
     Reason.FEASIBILITY_OPEN: (
         "it is not settled whether any policy meets the constraints: the best constraint value found lies within its own "
-        "error of the threshold; {settling}"
+        "error of the threshold; {settling}, or move the threshold"
     ),
     Reason.MULTIPLIER_AT_CAP: (
         "a multiplier stayed at its cap U = {v.cap:.3g}, so the dual has not converged; raise the cap or the number of "
@@ -43,7 +44,7 @@ _SENTENCES = {
     ),
     Reason.STRICT_NOT_SHOWN: (
         "the constraint '{v.constraint}' could not be shown to hold strictly: its measured lower limit misses the "
-        "threshold; more iterations may do, or else {settling}"
+        "threshold; run more iterations, draw more samples, or move the threshold"
     ),
     Reason.STILL_MISSED: (
         "after {v.iterations} iterations the constraint '{v.constraint}' is still missed, by more than its measured limits "
@@ -58,18 +59,21 @@ _SENTENCES = {
         "an accuracy of {v.epsilon:g} was not proved within {v.allowed}: {shown}; allow more {v.limit} or ask for less"
     ),
     Reason.OUT_OF_REACH: (
-        "no policy can meet '{row.name}' {row.sense} {row.threshold:.6g}: with its range of values the discounted total "
-        "{reach} {row.best:.6g}; move the threshold"
+        "no policy can meet '{row.name}' {row.sense} {threshold}: with its range of values the {row.unit.words} "
+        "{reach} {best}; move the threshold"
     ),
     Reason.NO_POLICY: "no policy meets {rows}, {rests_on}; relax a threshold",
     Reason.PROBABLY_NO_POLICY: (
-        "no policy that was found meets {rows}, and by measured limits probably none does, which is not proved; draw more samples, "
-        "or relax a threshold"
+        "no policy that was found meets {rows}, and by measured limits probably none does, which is not proved; {settling}, or "
+        "relax a threshold"
     ),
-    Reason.REFUTED: (
-        "its own certificate refutes this policy: '{v.constraint}' is missed by {v.missed_by[0]:.4g} to "
-        "{v.missed_by[1]:.4g}; draw more samples for the solve, or ask for strict feasibility"
+    Reason.REFUTED: ("its own certificate refutes this policy: '{v.constraint}' is missed by {missed_by}; {remedy}"),
+    Reason.ESTIMATES_OFF: (
+        "the constraints hold by the solve's estimates, but these lie outside their proved limits, and by the estimate of the "
+        "proof itself '{v.constraint}' is missed by {v.missed_by[0]:.4g}, which is not proved; draw more samples, or ask for "
+        "strict feasibility"
     ),
+    Reason.OPTIMUM_OF_TABLE: "this is the optimum of the known table, computed and checked on it",
     Reason.CONTRADICTED: "nothing is decided, for the evidence contradicts itself: {v.detail}",
 }
 """What happened, why, and what to do about it; ``v`` is the verdict, the other names are those of :func:`_phrases`."""
@@ -78,18 +82,31 @@ _SENTENCES = {
 def sentence(verdict: Verdict) -> str:
     """The verdict in words, without a full stop."""
     text = _SENTENCES[verdict.reason].format(v=verdict, **_phrases(verdict))
+    text += "" if verdict.safest is None else _beside_safest(verdict.safest)
     return f"{text} (no a-priori guarantee)" if verdict.promised is False else text
+
+
+def _beside_safest(s: Safest) -> str:
+    if s.best_found:
+        return f", by a policy whose reward, {s.own:.4g}, is also the best found"
+    better = "no better" if s.no_better else "hardly better"
+    rest = f"{s.best:.4g} is the best found without the constraints: draw more samples, or move a threshold"
+    return f", but the reward, {s.own:.4g}, is {better} than the {s.safest:.4g} of the safest policy found, and {rest}"
 
 
 def _phrases(v: Verdict) -> dict[str, object]:
     """What depends on which facts there are."""
-    settling = "no affordable number of samples settles it: move the threshold"
-    if v.needed is not None:
-        settling = f"about {v.needed:,.0f} samples should settle it, or move the threshold"
-    rows = [f"'{r.name}' {r.sense} {r.threshold:.6g} (the best found: {r.best:.6g})" for r in v.shortfalls]
+    settling = "how many samples would settle it cannot be foreseen from these: draw several times as many"
+    if v.times is not None:
+        settling = "by a forecast from these, {:.2g} to {:.2g} times as many samples should settle it".format(*v.times)
+    rows = [
+        f"'{r.name}' {r.sense} {r.unit.say(r.threshold)} (the best found: {r.unit.of(r.best):.6g})"
+        for r in v.shortfalls
+    ]
     row = v.shortfalls[0] if v.shortfalls else None
     return {
         "settling": settling,
+        "remedy": v.detail or "draw more samples for the solve, or ask for strict feasibility",
         "held": "every constraint is proved to hold"
         if v.strict
         else "no constraint is missed by more than was allowed",
@@ -98,10 +115,18 @@ def _phrases(v: Verdict) -> dict[str, object]:
         if v.proved_error is None
         else f"the best that was proved is {v.proved_error:.4g}",
         "row": row,
+        "threshold": None if row is None else row.unit.say(row.threshold, both=row.unit.per_step),
+        "best": None if row is None else f"{row.unit.of(row.best):.6g}",
+        "missed_by": None if v.missed_by is None else _missed_by(v.missed_by, v.unit),
         "reach": "is at most" if row is not None and row.sense == ">=" else "is at least",
         "rows": " and ".join(rows) + (" together" if len(rows) > 1 else ""),
         "rests_on": RESTS_ON[v.proof],
     }
+
+
+def _missed_by(totals: tuple[float, float], unit: Unit) -> str:
+    least, most = (f"{x:.4g}" for x in unit.limits_of(totals))
+    return f"{least} to {most}{unit.suffix}"
 
 
 class Standing(NamedTuple):

@@ -3,9 +3,8 @@
     RUN.work/lock             held by the one process that works on the run (:class:`saddleback.files.disk.Lock`)
     RUN.work/request.json     the verb with everything that the result depends on
     RUN.work/samples/         every sample so far (:mod:`saddleback.sampling.executors.durable`)
-    RUN.work/trace.jsonl      what has happened since the run was last taken up (:mod:`saddleback.reports.listeners`)
-    RUN.work/finished/        the run, while its files are written
-    RUN.work/replaced/        the run that it replaces, until it has its place
+    RUN.work/trace.jsonl      what has happened since the run was last taken up
+    RUN.work/finished/, replaced/    the run while its files are written; the one that it replaces until then
 
 The request is written before the first simulator call. A run that was killed is taken up again from here; when all of it is
 written, samples and files get their place by one rename, and the work folder goes.
@@ -48,6 +47,7 @@ class SampleOptions(Record, frozen=True):
 
     rounds: Int64
     seed: Whole
+    samples: Int64 | None = None
 
 
 class Budget(Record, frozen=True, rename={"stored": "from"}):
@@ -78,6 +78,7 @@ class Parts(Record, frozen=True):
     error: float | None = None
     batch_size: Int64 | None = None
     resolution: Int64 | None = -1
+    purpose: str | None = None
 
 
 class SolveOptions(Record, frozen=True):
@@ -88,7 +89,7 @@ class SolveOptions(Record, frozen=True):
 
 
 class Request(Record, frozen=True):
-    """``request.json``: the verb with everything that the result depends on; it may come from a stranger.
+    """``request.json``: the verb with everything that the result depends on, and where its file is; it may come from a stranger.
 
     ``question`` is the SHA-256 of what a problem file says but for its ranges, which may be mended while a run is under way.
     """
@@ -99,6 +100,7 @@ class Request(Record, frozen=True):
     settings: list[str]
     options: dict[str, Any]
     question: str | None = None
+    path: str | None = None
     seal: Seal | None = None
 
 
@@ -116,10 +118,8 @@ def load_work(place: Path) -> Request:
     """The request of a run under way."""
     folder = work_folder(place)
     path, remedy = folder / REQUEST, "start it again in a new folder"
-    if not os.path.lexists(path):
-        raise InputError(
-            "RUN", "must be a run under way", f"{place}: there is no {folder.name}/{REQUEST}", "solve it anew"
-        )
+    found, rule = f"{place}: there is no {folder.name}/{REQUEST}", "must be a run under way"
+    require(os.path.lexists(path), "RUN", rule, found, "solve it anew")
     request = read_record(path, Request, _MOST_BYTES, remedy)
     as_record(request.options, _OPTIONS[request.verb], f"{path}.options", remedy)
     return request
@@ -153,8 +153,7 @@ class Work:
     def __init__(self, place: Path, lock: Lock):
         self.place, self.folder = place, work_folder(place)
         self._lock, self._disk, self._pid = lock, Disk(), os.getpid()
-        # For a request that was written here: the folders that were not there.
-        self._made: dict[Path, Tree] | None = None
+        self._made: dict[Path, Tree] | None = None  # of a request written here: folders that were not there
 
     @property
     def _owns(self) -> bool:
@@ -173,16 +172,16 @@ class Work:
         settings: list[str],
         options: Mapping[str, Any],
         question: str | None = None,
+        path: str | None = None,
     ) -> Path:
-        """Write the request; the folder for the samples is returned.
+        """Write the request, with where its file is (``path``); the folder for the samples is returned.
 
         Work that is already under way with the same request is taken up; with another it is refused. A problem file that
         asks the same ``question`` may declare other ranges: samples do not depend on them.
         """
         as_record(options, _OPTIONS[verb], "options", "give finite numbers of ordinary size")
-        request = Request("saddleback-work/2", verb, target, settings, dict(options), question)
-        samples = self.folder / SAMPLES
-        free = os.path.isdir(self.place) or not os.path.lexists(self.place)
+        request = Request("saddleback-work/2", verb, target, settings, dict(options), question, path)
+        samples, free = self.folder / SAMPLES, os.path.isdir(self.place) or not os.path.lexists(self.place)
         require(free, "--out", "must be a folder, or a new one", f"{self.place}, a file", "choose another name")
         if self.under_way:
             found = load_work(self.place)
@@ -197,7 +196,7 @@ class Work:
                 self._write(request)
             return samples
         made = {samples: STORES} if verb == "solve" else {self.place: RUN}
-        self._made = {path: tree for path, tree in made.items() if not os.path.lexists(path)}
+        self._made = {folder: tree for folder, tree in made.items() if not os.path.lexists(folder)}
         self._write(request)
         return samples
 
@@ -298,12 +297,7 @@ class Work:
     def _leave(self) -> None:
         """Let the next one in; a folder without a request goes."""
         mine, done = self._owns, not self.under_way
-        try:
-            with suppress(OSError):
-                if mine:
-                    self._disk.remove(self.folder / LOCK)
-        finally:
-            self._lock.release()
+        self._lock.release(remove=self.folder / LOCK if mine else None)
         with suppress(OSError):
             if mine and done:
                 self._disk.remove_folder(self.folder)
@@ -342,7 +336,7 @@ def _check_place(place: Path) -> None:
     for limit, name in longest.items():
         try:
             most = os.pathconf(place.parent, limit)
-        except (OSError, ValueError):  # a file system that does not say
+        except (AttributeError, OSError, ValueError):  # a system or a file system that does not say
             continue
         given, extra = place.name if limit == "PC_NAME_MAX" else str(place), len(os.fsencode(name))
         most -= extra - len(os.fsencode(given))

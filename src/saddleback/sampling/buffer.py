@@ -42,7 +42,8 @@ class Samples:
     """What DataCollection drew: per pair its sequence of next states, and mean and variance of the observed signals.
 
     ``num_blocks`` is how many blocks each pair has used up, so that more can be drawn later. ``num_shared`` samples serve a
-    pair that has none of its own, an action that is not allowed: they are those of another pair.
+    pair that has none of its own, an action that is not allowed: they are those of another pair. ``unsampled`` are pairs of
+    states that were not reached, whose sequences are empty; None where there are none.
     """
 
     next_states: list[States]
@@ -50,6 +51,7 @@ class Samples:
     signal_variances: Array | None = None
     num_blocks: NDArray[np.int64] | None = None
     num_shared: int = 0
+    unsampled: NDArray[np.bool_] | None = None
 
     @property
     def total(self) -> int:
@@ -86,6 +88,7 @@ class Buffer(Protocol):
     support: States  # the distinct next states that are held; empty where none are
     signal_means: Array | None  # of the observed signals, (c, 1+m); None where the simulator returns none
     signal_variances: Array | None  # the same
+    unsampled: NDArray[np.bool_] | None = None  # pairs of states that were not reached: nothing is known of them
 
     def expect(self, t: int, value: Value) -> Array:
         """P̂_t V on the coreset, ``(c,)`` or ``(c, k)``."""
@@ -124,11 +127,16 @@ class Buffer(Protocol):
             u[:, seen] = problem.utilities_of(self.signal_means)[:, seen]
         return u
 
-    def signal_noise(self, problem: CMDP) -> Array:
-        """Standard deviation of one observed r, c_1..c_m at each pair, in utilities ``(c, 1+m)``; zero where known."""
+    def signal_deviations(self, problem: CMDP) -> Array:
+        """Standard deviation of the observed r, c_1..c_m at each pair as seen, in utilities ``(c, 1+m)``; zero where known."""
         if self.signal_variances is None or not np.any(problem.observed):
             return np.zeros((self.design.size, 1 + problem.num_constraints))
         return np.where(problem.observed, np.sqrt(self.signal_variances) / np.abs(problem.scale), 0.0)
+
+    def signal_noise(self, problem: CMDP) -> Array:
+        """The same for standard errors, with half an event more than was seen: what was never seen may still happen."""
+        unseen = np.where(problem.observed, 0.5 / self.counts[:, None], 0.0)
+        return np.asarray(np.sqrt(self.signal_deviations(problem) ** 2 + unseen))
 
     def tabular_shape(self, problem: CMDP) -> tuple[int, int]:
         """(S, A), after checking that the buffer holds every pair of a finite problem in the order s·A + a."""

@@ -27,6 +27,7 @@ from saddleback.problem.spaces import Array, States
 from saddleback.sampling.blocks import Block, BlockSource, Executor, InOrder, blocks_for
 from saddleback.sampling.buffer import Samples as Samples
 from saddleback.sampling.drawn_rows import examine_blocks
+from saddleback.sampling.reach import Spare, drawn_in_reach
 from saddleback.simulators.generative_model import Draw, GenerativeModel
 
 
@@ -45,7 +46,11 @@ def batches_and_counts(
         c, weights = int(every.sum()), weights * every / (weights @ every)
     N = total // c
     rule, found = f"must give each of the {c} pairs of every buffer at least one", f"{total} for one buffer"
-    require(N >= 1, "samples", rule, found, "raise the number of samples, or use fewer features")
+    table = design.operator is None
+    fewer = (
+        "describe states by features, which share samples (docs/how_to/features.md)" if table else "use fewer features"
+    )
+    require(N >= 1, "samples", rule, found, f"raise the number of samples to {8 * c:,} or more, or {fewer}")
     T = N // min(batch_size or 4, N) if batch_size is not None or literal else usual_batches(N, H)
     if allocation == "equal" or N < 2:
         return T, np.full(design.size, N if literal else T * (N // T)) * every
@@ -129,19 +134,24 @@ def collect(
     stream: int,
     held: Samples | None = None,
     executor: Executor | None = None,
+    reach: Spare | None = None,
+    unsampled: NDArray[np.bool_] | None = None,
 ) -> Samples:
     """DataCollection: ``counts`` samples of every pair (one number, or one per pair), block by block.
 
     What a pair that is not allowed was to get goes to the one that it stands for, whose samples serve both.
     With ``held``, samples drawn before with the same seed and stream, only what a pair lacks is drawn, from the blocks
     that follow its own; a pair that has more keeps them. ``executor`` draws the blocks (None: here, one by one).
+    With ``reach`` only states that the start reaches are sampled (:mod:`.reach`); ``unsampled`` pairs are left out in any case.
     """
     per_pair = np.broadcast_to(np.asarray(counts, dtype=np.int64), (design.size,))
     serving, own = serving_pairs(problem.stand_ins, design.states, design.actions), np.arange(design.size)
     if serving is not None:
         per_pair, own = np.bincount(serving, per_pair, design.size).astype(np.int64), np.unique(serving)
     rule = f"must give each of the {design.size} pairs of the coreset at least one sample"
-    least = int(per_pair[own].min())
+    if unsampled is not None:
+        per_pair, own = np.where(unsampled, 0, per_pair), own[~unsampled[own]]
+    least = 1 if reach is not None else int(per_pair[own].min())
     require(least >= 1, "samples", rule, f"{least} for one of them", "raise the number of samples")
     had, used = np.zeros((2, design.size), dtype=np.int64)
     if held is not None:
@@ -151,7 +161,13 @@ def collect(
     source = BlockSource(model, problem, design.states, design.actions, seed)
     tasks = blocks_for(stream, per_pair, had, used)
     num_blocks = used + np.bincount([task.pair for task in tasks], minlength=design.size)
-    drawn = dict((executor or InOrder()).run(source.draw, tasks))
+    if reach is None:
+        drawn = dict((executor or InOrder()).run(source.draw, tasks))
+    else:
+        before = [] if held is None else held.next_states
+        drawn, sampled = drawn_in_reach(problem, source, tasks, own, before, executor, reach)
+        unsampled, own = None if sampled.all() else ~sampled, own[sampled[own]]
+        num_blocks = used + np.bincount([task.pair for task in drawn], minlength=design.size)
     _examine(source, drawn)
     parts: list[list[States]] = [[] if held is None else [held.next_states[x]] for x in range(design.size)]
     moments = SignalMoments.none(design.size, problem.base if model.num_signals else np.zeros(0))
@@ -166,9 +182,12 @@ def collect(
     sequences = {x: parts[x][0] if len(parts[x]) == 1 else np.concatenate(parts[x]) for x in own.tolist()}
     n = np.array([len(sequences[x]) if x in sequences else 1 for x in range(design.size)])
     means, variances = moments.means_and_variances(n)
-    if serving is None:
+    if serving is None and unsampled is None:
         return Samples(list(sequences.values()), means, variances, num_blocks)
+    serving = np.arange(design.size) if serving is None else serving
     if means is not None and variances is not None:
         means, variances = means[serving], variances[serving]
-    shared = int(n[serving].sum() - n[own].sum())
-    return Samples([sequences[x] for x in serving.tolist()], means, variances, num_blocks, shared)
+    nothing = np.empty(0, dtype=np.int64)
+    found = [sequences.get(x, nothing) for x in serving.tolist()]
+    shared = sum(map(len, found)) - int(n[own].sum())
+    return Samples(found, means, variances, num_blocks, shared, unsampled)

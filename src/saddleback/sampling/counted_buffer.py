@@ -6,7 +6,7 @@ with the same result up to rounding.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy.sparse
@@ -48,6 +48,7 @@ class CountedBuffer(Counted):
     compiled: bool = False
     signal_variances: Array | None = None
     num_blocks: NDArray[np.int64] | None = None
+    unsampled: NDArray[np.bool_] | None = None
     num_batches: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -65,10 +66,12 @@ class CountedBuffer(Counted):
         offsets, index, pieces = self.batches.parts.offsets, self.batches.index, []
         for x in range(self.design.size):
             piece = self.support[index[:, offsets[x] : offsets[x + 1]].ravel()]
+            if self.unsampled is not None and self.unsampled[x]:
+                piece = piece[:0]
             if isinstance(self.batches, CountBatches):
                 piece = generator(0, 0, x, 1 << 31).permutation(piece)
             pieces.append(piece)
-        return Samples(pieces, self.signal_means, self.signal_variances, self.num_blocks)
+        return Samples(pieces, self.signal_means, self.signal_variances, self.num_blocks, unsampled=self.unsampled)
 
     def expect(self, t: int, value: Value) -> Array:
         """P̂_t V on the coreset, ``(c,)`` or ``(c, k)``."""
@@ -136,8 +139,17 @@ class CountedBuffer(Counted):
 
 
 def cut(samples: Samples, problem: CMDP, design: Design, num_batches: int) -> CountedBuffer:
-    """Cut every pair's sequence into ``num_batches`` batches; what does not fill a batch stays unused."""
-    T = num_batches
+    """Cut every pair's sequence into ``num_batches`` batches; what does not fill a batch stays unused.
+
+    A pair without samples stays where it is: a state that is not reached leads nowhere that the start would notice.
+    """
+    T, drawn = num_batches, samples.total
+    if samples.unsampled is not None:
+        here = [
+            np.full(T, s) if no else n
+            for n, s, no in zip(samples.next_states, design.states, samples.unsampled, strict=True)
+        ]
+        samples = replace(samples, next_states=here)
     sizes = np.array([len(s) // T for s in samples.next_states], dtype=np.int64)
     rule = f"must leave at least one of the {min(map(len, samples.next_states))} samples per pair in every batch"
     enough = T >= 1 and bool(np.all(sizes >= 1))
@@ -162,10 +174,9 @@ def cut(samples: Samples, problem: CMDP, design: Design, num_batches: int) -> Co
             index[:, offsets[x] : offsets[x + 1]] = remap(sequence[: T * m]).reshape(T, m)
         batches = hold(index, sizes, len(support))
         compiled = much or (many and isinstance(batches, SampleBatches))
-    means, variances, unused = samples.signal_means, samples.signal_variances, samples.total - T * batch
-    return CountedBuffer(
-        design, features, batches, sizes, support, means, unused, compiled, variances, samples.num_blocks
-    )
+    means, variances, unused = samples.signal_means, samples.signal_variances, drawn - T * batch
+    how = compiled, variances, samples.num_blocks, samples.unsampled
+    return CountedBuffer(design, features, batches, sizes, support, means, unused, *how)
 
 
 def _pays_whole(num_states: int, batch: int) -> bool:

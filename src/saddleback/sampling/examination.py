@@ -148,6 +148,42 @@ def _some_of(pairs: tuple[States, Actions], number: int, rng: np.random.Generato
 # ---- simulators --------------------------------------------------------------------------------------------------------
 
 
+def questions_drawn(
+    problem: CMDP, model: GenerativeModel, executor: Executor
+) -> Callable[[Sequence[tuple[States, Actions, Any]]], list[Draw]]:
+    """A function that lets ``executor`` answer many questions, each pairs with the key of a random stream."""
+
+    def draw_all(questions: Sequence[tuple[States, Actions, Any]]) -> list[Draw]:
+        source = Listed(model, problem, tuple(questions))
+        blocks = [Block(int(Stream.DESIGN), 0, i, len(question[1])) for i, question in enumerate(questions)]
+        found = dict(executor.run(source.draw, blocks))
+        return [found[block] for block in blocks]
+
+    return draw_all
+
+
+@dataclass(frozen=True)
+class Listed(Source):
+    """Questions as they come: a block's number says which."""
+
+    model: GenerativeModel
+    problem: CMDP
+    questions: tuple[tuple[States, Actions, Any], ...]
+    seed: int = 0
+
+    def draw(self, block: Block) -> Draw:
+        """The simulator's answer."""
+        states, actions, key = self.questions[block.block]
+        drawn = self.model.sample(states, actions, generator(*key), key)
+        self.check_signals(drawn, states, actions, key)
+        return drawn
+
+    def fault(self, block: Block, problem: str, index: int = 0) -> SimulatorError:
+        """The error, with the first of the pairs."""
+        states, actions, key = self.questions[block.block]
+        return SimulatorError(problem, state=states[index], action=actions[index], key=key, index=index)
+
+
 @dataclass(frozen=True)
 class Questions(Source):
     """The questions about some pairs. A block's place of the pair says what it is for, its number which of several it is."""

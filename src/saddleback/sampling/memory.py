@@ -6,7 +6,7 @@ A solve passes through stages, and its peak is that of the largest. With n sampl
     drawn       8(k + σ)n + 8kn      blocks with σ signals, and the sequences they are joined to; 1 kB a block besides
     cut         8kn + 8n + 24B + …   sequences, positions, and the keys by which a batch is counted    (R^k: 16kn)
     held        min(8n, 12Te, 8Tcs)  positions, sparse or dense counts, whichever is smallest          (R^k: 8kn)
-    φ           8sAd                 of the distinct next states, kept up to 1 GiB; once more while a policy is evaluated
+    φ           8sAd                 of the distinct next states, kept up to 1 GiB (maps that hold ψ: 8sd/A); 64 MB pieces besides
     P̂           12e, and 56·min(n, Tcs) while it is made
     proof       100 e of the fresh buffer, 8(8(1+m) + 12) a rollout, and the tapes of one chunk
 
@@ -80,12 +80,15 @@ def predict(
     certificate: int = 0,
     num_signals: int = 0,
     earlier: int = 0,
+    policies: bool = False,
 ) -> Prediction:
     """Peak bytes of a solve on ``pairs`` pairs with these buffers, and of a certificate of so many samples.
 
-    ``earlier`` samples of a smaller run are still held.
+    ``earlier`` samples of a smaller run are still held. ``policies`` says that the evaluator asks for the features of a policy
+    at all next states again and again, where the usual one, LSTD, reads them once, in pieces.
     """
-    first, second = (_buffer(problem, pairs, num_signals, lot) for lot in (solver, evaluation))
+    first = _buffer(problem, pairs, num_signals, solver)
+    second = _buffer(problem, pairs, num_signals, evaluation, policies)
     kept = first.after + second.after
     solving = max(
         first.collecting,
@@ -152,7 +155,7 @@ class _Buffer(NamedTuple):
     compiled: bool
 
 
-def _buffer(problem: CMDP, c: int, num_signals: int, lot: Lot) -> _Buffer:
+def _buffer(problem: CMDP, c: int, num_signals: int, lot: Lot, policies: bool = False) -> _Buffer:
     """With k coordinates or S states, A actions, d features (0: no φ is made) and m constraints."""
     features, S, A, m = problem.features, problem.num_states, problem.num_actions, problem.num_constraints
     n, T, (k, d) = lot.samples, lot.batches, (problem.states.dim if isinstance(problem.states, BoxStates) else 1, 0)
@@ -162,9 +165,10 @@ def _buffer(problem: CMDP, c: int, num_signals: int, lot: Lot) -> _Buffer:
         A = 1  # actions are never listed
     s = n if S is None else min(S, n)
     sizes, copies = (s, A, d, 2 + m), 1 if isinstance(features, FeatureMatrix) else 2
-    work, evaluating = (evaluation_bytes(*sizes, copies=copies, whole=whole) for whole in (False, True))
+    work = evaluating = evaluation_bytes(*sizes, copies=copies, policies=policies)
     raw = 8.0 * k * n
-    cutting, held, after, entries = 2 * raw, raw, kept_bytes(*sizes), n
+    cutting, held, entries = 2 * raw, raw, n
+    after = kept_bytes(*sizes, held=hasattr(features, "held"), policies=policies)
     if S is not None:
         held, (model, making) = held_bytes(n, T, c, s), model_bytes(n, T, c, s)
         cutting = raw + holding_bytes(n, T, c, s) + BLOCK_BYTES * lot.blocks

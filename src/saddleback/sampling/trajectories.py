@@ -59,7 +59,8 @@ class RolloutSource(Source):
     """All that is needed to draw a tape. Tasks are blocks: stream, group (in the place of the pair), chunk, rollouts.
 
     ``cap`` is the most steps of a rollout (None: where next to nothing is left of the value), ``room`` those that the
-    rollouts of a chunk may take on average.
+    rollouts of a chunk may take on average. A ``cast`` fixes the members of each chunk's rollouts, which then all run to the
+    cap: no coin is tossed.
     """
 
     model: GenerativeModel
@@ -68,6 +69,7 @@ class RolloutSource(Source):
     seed: int
     cap: int | None = None
     room: float = math.inf
+    cast: tuple[NDArray[np.int64], ...] | None = None
 
     def draw(self, chunk: Block) -> Draw:
         """The tape of one chunk, drawn from the simulator."""
@@ -99,7 +101,7 @@ class RolloutSource(Source):
     def _play(self, chunk: Block, answer: Answer) -> tuple[Cast, Iterator[Transition]]:
         start, weights, n = self.problem.start, self.mixture.weights, chunk.size
         rng = generator(*self.key(chunk)[:3], 2 * chunk.block)
-        members = rng.choice(len(weights), size=n, p=weights)
+        members = rng.choice(len(weights), size=n, p=weights) if self.cast is None else self.cast[chunk.block]
         starts = rng.choice(len(start.weights), size=n, p=start.weights)
         return Cast(members, starts), self._steps(self.key(chunk), members, start.states[starts], answer, rng)
 
@@ -116,6 +118,9 @@ class RolloutSource(Source):
             drawn = answer(states, actions)
             self.check_signals(drawn, states, actions, key)
             yield Transition(running, states, actions, drawn, weight)
+            if self.cast is not None:
+                states = drawn.next_states
+                continue
             go_on = rng.random(len(running)) < kappa
             if not np.any(go_on):
                 break

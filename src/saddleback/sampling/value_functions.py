@@ -169,16 +169,25 @@ class Support:
         return self.features
 
 
-def kept_bytes(states: int, actions: int, dim: int, columns: int) -> float:
-    """What a :class:`Support` keeps: φ where it fits, the last maximum of ``columns`` value functions, the last policy."""
-    phi = 8.0 * states * actions * dim
-    return (phi if phi <= _FEATURE_BYTES else 0.0) + 8.0 * states * (dim + columns)
+def kept_bytes(
+    states: int, actions: int, dim: int, columns: int, *, held: bool = False, policies: bool = False
+) -> float:
+    """What a :class:`Support` keeps: φ where it fits, the last maximum of ``columns`` value functions, the last policy.
+
+    ``held`` are features that keep ψ alone; with ``policies`` φ of a policy is asked for again, however large.
+    """
+    phi = 8.0 * states * dim * (1 / actions if held else actions)
+    policy = 8.0 * states * dim if policies or states * dim <= _PIECE else 0.0
+    return (phi if phi <= _FEATURE_BYTES else 0.0) + policy + 8.0 * states * columns
 
 
-def evaluation_bytes(states: int, actions: int, dim: int, columns: int, *, copies: int, whole: bool) -> float:
-    """What evaluating a policy takes: φ once more, ``copies`` of it, in pieces unless ``whole``, and its values."""
+def evaluation_bytes(
+    states: int, actions: int, dim: int, columns: int, *, copies: int, policies: bool = False
+) -> float:
+    """What evaluating a policy takes: ``copies`` of φ, a piece at a time unless it is kept, and the values."""
     phi = 8.0 * states * actions * dim
-    return copies * (phi if whole or phi <= _FEATURE_BYTES else 8 * _PIECE) + 8.0 * states * (dim + actions * columns)
+    most = phi if policies and phi <= _FEATURE_BYTES else 8.0 * _PIECE
+    return copies * min(phi, most) + (8.0 * states * dim if policies else 0.0) + 8.0 * states * actions * columns
 
 
 def _softness(value: MaxDifference | SoftDifference) -> tuple[float | None, float]:

@@ -13,6 +13,7 @@ from saddleback.simulators.drn import read_drn, write_drn
 from saddleback.simulators.function import as_simulator, from_function
 from saddleback.simulators.gymnasium_env import from_gymnasium
 from saddleback.simulators.gymnasium_functional import from_functional
+from saddleback.simulators.gymnasium_play import play
 from saddleback.simulators.gymnasium_table import from_gymnasium_table
 from saddleback.simulators.table import Table
 
@@ -40,6 +41,7 @@ __all__ = [
     "from_gymnasium_table",
     "from_quantecon",
     "from_sparse",
+    "play",
     "read_drn",
     "stand_ins",
     "write_drn",

@@ -61,12 +61,14 @@ def table_of(
     require(len(constraints) > 0, "constraints", "must hold at least one constraint", 0, "add a Constraint")
     if any(c.range is not None for c in constraints):
         more["ranges"] = tuple(c.range for c in constraints)
+    if any(c.units == "per-step" for c in constraints):
+        more["units"] = tuple(c.units for c in constraints)
     H = 1.0 / (1.0 - gamma) if gamma < 1 else 1.0  # a gamma of 1 is refused by the table
     return Table.of(
         P,
         reward,
         np.stack(list(costs)),
-        [c.threshold * (H if c.units == "per-step" else 1.0) for c in constraints],
+        [c.unit(H).total(c.threshold) for c in constraints],
         gamma=gamma,
         rho=rho,
         senses=[c.sense for c in constraints],

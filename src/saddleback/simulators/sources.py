@@ -51,6 +51,13 @@ def changed_sources(then: Mapping[str, str], now: Mapping[str, str]) -> str:
     return ", ".join(words[:4]) + (f" and {len(words) - 4} more" if len(words) > 4 else "")
 
 
+def changed_files(folder: Path, then: Mapping[str, str]) -> str:
+    """Which of the files that lie in ``folder`` differ from what they were, in words; nothing where none does."""
+    found = {name: _text_of(folder / name)[1] for name in then if (folder / name).is_file()}
+    now = {name: then[name] if found.get(name, then[name]) in then[name].split("+") else found[name] for name in then}
+    return changed_sources(then, now)
+
+
 def _named_modules(roots: Any) -> list[ModuleType]:
     """Those of all functions known by an import path that the objects hold, as far as that is seen without running them."""
     waiting, seen, found = deque(roots), dict[int, Any](), dict[str, ModuleType]()

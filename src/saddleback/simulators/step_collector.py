@@ -20,7 +20,7 @@ from saddleback.simulators.generative_model import ANSWER, LATE
 Signals = Sequence[str | None]
 """Names of the observed signals, the reward first, then one a constraint; None where the problem knows the signal."""
 
-_WHOLE = "return an integer 0, 1, 2, … for finite states"
+_WHOLE = "return an integer 0, 1, 2, … for finite states, as int(x) makes of a float"
 _BOX = "return one number a coordinate of the declared box"
 
 
@@ -46,7 +46,8 @@ class Tray:
             try:
                 self.next_states[i] = operator.index(next_state)
             except (TypeError, OverflowError):
-                self.refuse(i, f"returned the next state {next_state!r}, which is not a whole number", _WHOLE)
+                what = "a float" if isinstance(next_state, (float, np.floating)) else "which is none"
+                self.refuse(i, f"returned the next state {next_state!r}, {what} where an integer is wanted", _WHOLE)
             return
         try:
             x = returned_numbers(next_state)

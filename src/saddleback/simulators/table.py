@@ -21,6 +21,8 @@ from saddleback.errors import InputError, require
 from saddleback.features import FeatureMatrix
 from saddleback.problem.actions import permitted_policy, read_allowed, stand_ins_of
 from saddleback.problem.cmdp import CMDP, Constraint, Sense, Start
+from saddleback.problem.criteria import Unit, UnitName
+from saddleback.problem.digest import problem_digest
 from saddleback.problem.policies import TabularPolicy, as_table
 from saddleback.problem.spaces import Actions, Array, FiniteStates, States, unmasked
 from saddleback.problem.user_code import frozen
@@ -34,7 +36,8 @@ class Table:
     """Arrays in the user's units: ``reward`` ``(S, A)``, ``constraints`` ``(m, S, A)``, ``thresholds`` ``(m,)``.
 
     Build it with :meth:`Table.of`, which checks everything. ``reward_range`` and ``ranges`` (one per constraint) declare
-    the span of the signals where it is not their smallest and largest value.
+    the span of the signals where it is not their smallest and largest value. Thresholds are discounted totals; ``units`` says
+    which of them are shown per step.
     """
 
     P: scipy.sparse.csr_array
@@ -52,6 +55,8 @@ class Table:
     state_names: Sequence[str] | None = None
     actions_allowed: NDArray[np.bool_] | None = None
     minimise: bool = False
+    units: tuple[UnitName, ...] | None = None
+    preferred: Sequence[int] | None = None
 
     @classmethod
     def of(
@@ -125,13 +130,10 @@ class Table:
 
     def problem(self) -> CMDP:
         """What the agent knows."""
-        ranges = self.ranges or (None,) * len(self.names)
-        constraints = [
-            Constraint(n, c, sense, float(b), span)
-            for n, c, sense, b, span in zip(
-                self.names, self.constraints, self.senses, self.thresholds, ranges, strict=True
-            )
-        ]
+        m, H = len(self.names), 1.0 / (1.0 - self.gamma) if self.gamma < 1 else 1.0  # a gamma of 1 is refused below
+        ranges, units = self.ranges or (None,) * m, self.units or ("discounted",) * m
+        rows = zip(self.names, self.constraints, self.senses, self.thresholds, ranges, units, strict=True)
+        constraints = [Constraint(n, c, sense, Unit(unit, H).of(b), span, unit) for n, c, sense, b, span, unit in rows]
         return CMDP(
             gamma=self.gamma,
             start=Start.over_all(self.rho),
@@ -145,11 +147,12 @@ class Table:
             state_names=self.state_names,
             actions_allowed=self.actions_allowed,
             minimise=self.minimise,
+            preferred=self.preferred,
         )
 
     def simulator(self) -> GenerativeModel:
         """Gen: independent next states from P."""
-        return GenerativeModel(TableSampler(self.P, self.num_actions), FiniteStates(self.num_states))
+        return GenerativeModel(TableSampler(self.P, self.num_actions, self), FiniteStates(self.num_states))
 
     def permitted(self, policy: TabularPolicy) -> TabularPolicy:
         """The policy with an allowed action in the place of every other: the one it stands for, so no value changes."""
@@ -168,8 +171,8 @@ class TableSampler:
 
     is_ours = True
 
-    def __init__(self, P: scipy.sparse.csr_array, num_actions: int):
-        self.num_actions = num_actions
+    def __init__(self, P: scipy.sparse.csr_array, num_actions: int, table: Table | None = None):
+        self.num_actions, self.table = num_actions, table
         self.indices, self.indptr = P.indices.astype(np.int64), P.indptr.astype(np.int64)
         # Sums within each row (rows of one length at a time): one sum over the whole table would lose the digits of small
         # probabilities.
@@ -195,6 +198,21 @@ class TableSampler:
             right = self.cumulative[middle] <= u
             low, high = np.where(right, np.minimum(middle + 1, high), low), np.where(right, high, middle)
         return np.asarray(self.indices[low])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "table": None}  # who draws elsewhere needs the rows alone
+
+
+def table_behind(problem: CMDP, simulator: GenerativeModel) -> Table | None:
+    """The table that a simulator draws from, where the problem asks just what the table says."""
+    sampler = getattr(simulator._sample, "sample", simulator._sample)  # beneath stand-ins of actions
+    table = sampler.table if isinstance(sampler, TableSampler) else None
+    if table is None or problem.start.sampler is not None or problem.candidates is not None:
+        return None
+    own = table.problem()
+    phi = [None if p.features is None else getattr(p.features, "phi", np.empty(0)) for p in (own, problem)]
+    alike = phi[0] is phi[1] is None or (phi[0] is not None and phi[1] is not None and np.array_equal(phi[0], phi[1]))
+    return table if alike and problem_digest(own) == problem_digest(problem) else None
 
 
 def as_numbers(name: str, given: Any) -> Array:

@@ -15,18 +15,21 @@ from typing import cast
 
 import numpy as np
 
+from saddleback.certificates.certificate import ROUNDING
 from saddleback.errors import BudgetError, InputError, Remark, require
 from saddleback.exact.values import policy_of
 from saddleback.method.evaluators.lstd import EmpiricalChain
 from saddleback.method.framework import Outcome, run
 from saddleback.method.master_lp import solve_master
 from saddleback.method.oracles import Dual, DualContext, Interval
-from saddleback.method.slater import Slater, estimate_slater
+from saddleback.method.slater import Slater, estimate_slater, reach
 from saddleback.method.slater import Verdict as Room
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.phases import phase
 from saddleback.problem.policies import MixturePolicy
 from saddleback.problem.spaces import Array
 from saddleback.runs.answer import Choices, Stationary, Trace, constraint_reports, member_reports
+from saddleback.runs.contradiction import ConflictReport, contradiction
 from saddleback.runs.events import Callback, tell
 from saddleback.runs.settings import Settings
 from saddleback.runs.verdict import Reason, Status, Verdict
@@ -40,6 +43,7 @@ from saddleback.solving.promise import context_for, guarantee_remark, linearity_
 from saddleback.solving.solution import Solution, no_policy, out_of_reach, verdict_on
 
 _MOST_TIGHTENINGS = 8
+_REACH = 1e-4  # of H: how exactly the best of a constraint is found
 _BENT = 1e-6  # residual of known signals above which the features are said not to be linear
 _MOST_STATIONARY = 5000  # states of a problem that gets one stationary policy too
 
@@ -106,18 +110,20 @@ def find_policy(
     callbacks: Sequence[Callback] = (),
 ) -> Solution:
     """The best mixture that the samples of ``parts`` know of, with the verdict on it."""
-    slater = estimate_slater(
-        parts.problem, parts.oracle, lambda policy: parts.interval(policy, settings.confidence), parts.optimum
-    )
-    bent = linearity_residual(parts)
+    with phase("estimating what the constraints leave room for"):
+        slater = estimate_slater(
+            parts.problem, parts.oracle, lambda policy: parts.interval(policy, settings.confidence), parts.optimum
+        )
+        bent = linearity_residual(parts)
     if slater.verdict is Room.INFEASIBLE and bent <= _BENT:  # bent features refute nothing
         return _infeasible(problem, parts, slater, settings)
     _, kind, options = settings.method.dual_part
     context = context_for(parts, slater, settings)
     dual = kind.configure(context, **options)
     for attempt in range(1, 1 + _MOST_TIGHTENINGS):
-        outcome = run(parts.oracle, dual, dual_watcher(callbacks, progress, parts.problem, dual, attempt))
-        limits = mixture_interval(parts, outcome, settings.confidence)
+        with phase("looking for the best mixture of policies"):
+            outcome = run(parts.oracle, dual, dual_watcher(callbacks, progress, parts.problem, dual, attempt))
+            limits = mixture_interval(parts, outcome, settings.confidence)
         raised = _raised_target(parts, dual, limits) if settings.feasibility == "strict" and kind.retargets else None
         if raised is None or settings.method.target is not None:
             break
@@ -128,7 +134,8 @@ def find_policy(
 
 def _raised_target(parts: Prepared, dual: Dual, limits: Interval) -> Array | None:
     """The target raised by what the measured limits miss; None where they miss nothing, or no mixture would meet it."""
-    missing = np.maximum(parts.problem.thresholds - limits.low[1:], 0.0)
+    missing = parts.problem.thresholds - limits.low[1:]
+    missing = np.where(missing > ROUNDING * parts.problem.horizon, missing, 0.0)
     raised = dual.target + 1.02 * missing
     known = np.array([values for _, values in parts.oracle.columns])
     return None if not np.any(missing) or solve_master(known, raised) is None else np.asarray(raised)
@@ -147,8 +154,7 @@ def _solved(
 ) -> Solution:
     """What came of Alg. 1, in the user's units, and what there is to say of it."""
     summary = dual.summary(outcome.steps)
-    strict = settings.feasibility == "strict"
-    verdict = verdict_on(parts.problem, slater, summary, outcome, limits, strict, parts.samples)
+    verdict = verdict_on(parts.problem, slater, summary, outcome, limits, settings, parts.design)
     promise = promise_of(context, dual, summary, outcome)
     prices = summary.multipliers
     found: dict[str, object] = {
@@ -175,6 +181,7 @@ def _solved(
         settings=record,
         prepared=parts,
         asked=settings,
+        safest_reward=float(parts.problem.values_of(np.full(len(outcome.values), slater.reward))[0]),
     )
 
 
@@ -214,11 +221,24 @@ def _infeasible(problem: CMDP, parts: Prepared, slater: Slater, settings: Settin
         prepared=parts,
         asked=settings,
         slater_prices=slater.prices,
+        conflict=_conflict(parts),
     )
+
+
+def _conflict(parts: Prepared) -> tuple[ConflictReport, ...]:
+    """What contradicts what, by the estimates of the samples."""
+    problem = parts.problem
+
+    def best(i: int, others: Sequence[int]) -> float | None:
+        found = reach(problem, parts.oracle, i, others, _REACH * problem.horizon)
+        return None if found is None else float(found * problem.scale[1 + i] + problem.base[1 + i] * problem.horizon)
+
+    return contradiction(problem, best, "estimated")
 
 
 def _remarks(parts: Prepared, guarantee: Remark, bent: float, outcome: Outcome, limits: Interval) -> tuple[Remark, ...]:
     remarks = [*parts.remarks, *(Remark("features", r) for r in parts.design.remarks()), guarantee]
+    remarks += [] if parts.ties is None else parts.ties.remarks(outcome.mixture)
     if bent > _BENT:
         text = (
             f"the rewards, or the constant 1, are not linear in the features (largest residual {bent:.2g} in utilities): "

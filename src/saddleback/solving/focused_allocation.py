@@ -36,6 +36,7 @@ def focused_counts(problem: CMDP, solver: Solver, buffer: Buffer, usual: NDArray
             need = np.maximum(need, (pull / np.maximum(pull.sum(axis=0), 1e-300)).max(axis=1))
     except NumericalError:
         return usual
+    need = np.where(usual > 0, need, 0.0)  # what has no samples now gets none
     if not np.all(np.isfinite(need)) or need.sum() <= 0:
         return usual
     total, least = int(usual.sum()), (usual > 0).astype(np.int64)  # pairs that are not allowed get none

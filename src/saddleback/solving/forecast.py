@@ -15,20 +15,27 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from saddleback.certificates import Guide, Request, expect
 from saddleback.designs.design import Design
-from saddleback.errors import InputError, require
+from saddleback.errors import InputError, Remark, number, require
 from saddleback.method.slater import Slater, estimate_slater
 from saddleback.problem.cmdp import CMDP
-from saddleback.runs.settings import Feasibility, Method, Settings
+from saddleback.problem.phases import phase
+from saddleback.runs.settings import USUAL_SAMPLES, Feasibility, Method, Settings
+from saddleback.sampling.blocks import Executor
+from saddleback.sampling.examination import EXAMINATION_CALLS
+from saddleback.sampling.fingerprint import CHECK_CALLS
 from saddleback.sampling.memory import Lot, check, check_size, predict, predict_run
 from saddleback.simulators.generative_model import BLOCK, GenerativeModel, Stream, generator
 from saddleback.solving.find import budget_of
 from saddleback.solving.prepared import Prepared
+from saddleback.solving.progress import Progress
 from saddleback.solving.solution import Solution
 from saddleback.solving.strict import ROOM, certified, guide_of
+from saddleback.solving.table_size import budget_remarks, sampled_pairs
 from saddleback.theory import Plan
 from saddleback.theory import plan as worst_case_plan
 
@@ -37,6 +44,9 @@ AFFORDABLE = 1_000_000_000
 
 _PILOT, _PILOT_PER_PAIR = 20_000, 40
 _BATCHES, _BATCH = 4, 1024
+_FIRST_BATCH = 16  # where time is short
+_ALSO_CALLED = EXAMINATION_CALLS + CHECK_CALLS
+_LEAST_PILOT = 100
 _ROUNDS = 2.0  # what the rounds before the last cost, and what the forecast misses
 _MOST = 1e13
 
@@ -46,7 +56,8 @@ class Forecast:
     """Costs in simulator calls; None, with the reason, where there is no number. Units are the user's, ``slater``'s utilities.
 
     ``pilot_error`` is the accuracy that the pilot, a relaxed solve, has proved by itself, None if none. ``likely_bytes`` and
-    ``worst_bytes`` are predicted peaks (:mod:`saddleback.sampling.memory`).
+    ``worst_bytes`` are predicted peaks (:mod:`saddleback.sampling.memory`). ``remarks`` say where a table is too large for the usual
+    number of samples, and which states the pilot did not reach.
     """
 
     solution: Solution
@@ -64,6 +75,7 @@ class Forecast:
     why_no_likely: str = ""
     likely_bytes: int | None = None
     worst_bytes: int | None = None
+    remarks: tuple[Remark, ...] = ()
 
     @property
     def recommended(self) -> str:
@@ -84,13 +96,20 @@ def forecast(
     *,
     epsilon: float,
     delta: float = 0.05,
-    feasibility: Feasibility = "relaxed",
+    feasibility: Feasibility = "strict",
     samples: int | None = None,
     seed: int = 0,
+    budget: int | None = None,
+    time_limit: float | None = None,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> Forecast:
     """The cost of ``epsilon`` (the user's units of the discounted reward), from a pilot of ``samples`` simulator calls.
 
-    A tenth of them at most tell how long a call takes; where no number is given, these are drawn besides.
+    A tenth of them at most tell how long a call takes; where no number is given, these are drawn besides. ``budget`` are all
+    simulator calls, those that examine the simulator included; with ``time_limit``, in seconds, the pilot takes no more
+    calls than fit in it by the time of the first few. ``say`` is told what the pilot will cost before it is drawn.
     """
     largest = problem.horizon * problem.reward_span
     rule = f"must lie in (0, {largest:.6g}], the range of the discounted reward"
@@ -99,17 +118,37 @@ def forecast(
     check_size(problem)
     before = simulator.num_queries
     require(samples is None or samples >= 2, "samples", "must be at least 2", samples, "use 20000")
+    if budget is not None:
+        require(samples is None, "budget", "must not be given with samples", budget, "leave one of the two out")
+        least = _ALSO_CALLED + _LEAST_PILOT
+        rule = f"must be at least {least:,}: {_ALSO_CALLED:,} calls examine the simulator, the others are a pilot"
+        require(budget >= least, "budget", rule, budget, "use 20000")
+        samples = budget - _ALSO_CALLED
+    if time_limit is not None:
+        number("time limit", time_limit, 0, open_low=True, remedy="give seconds, such as 60")
     batch = _BATCH if samples is None else min(_BATCH, max(1, samples // (10 * _BATCHES)))
     pilot = (
         max(_PILOT, _PILOT_PER_PAIR * problem.num_unknowns) if samples is None else max(2, samples - _BATCHES * batch)
     )
+    batch = batch if time_limit is None else min(batch, _FIRST_BATCH)
     seconds = _seconds_per_call(problem, simulator, seed, batch)
+    if time_limit is not None:
+        fits = int(time_limit / max(seconds, 1e-9)) - _ALSO_CALLED
+        rule = f"must allow {_ALSO_CALLED + _LEAST_PILOT:,} calls, which take {_lasting(_ALSO_CALLED + _LEAST_PILOT, seconds)}"
+        require(fits >= _LEAST_PILOT, "time limit", rule, f"{time_limit:g} s", "raise it, or use a quicker simulator")
+        pilot = min(pilot, fits)
+    if say is not None:
+        calls = pilot + _ALSO_CALLED
+        say(f"a pilot of about {calls:,} simulator calls, {_lasting(calls, seconds)} at {seconds:.3g} s a call")
     try:
-        asked = Settings(pilot, delta=delta, seed=seed, method=Method(certificate=pilot - pilot // 2))
+        asked = Settings(
+            pilot, feasibility="relaxed", delta=delta, seed=seed, method=Method(certificate=pilot - pilot // 2)
+        )
         calls, proof = asked.split()
         check(predict_run(problem, calls, certificate=proof, num_signals=simulator.num_signals), pilot)
-        tried = budget_of(problem, simulator, asked, calls)
-        tried = certified(tried, simulator, Request(proof, seed, delta))
+        tried = budget_of(problem, simulator, asked, calls, executor, progress)
+        with phase("proving what the pilot found"):
+            tried = certified(tried, simulator, Request(proof, seed, delta, executor=executor))
     except InputError as fault:
         if fault.name != "samples":
             raise
@@ -118,19 +157,49 @@ def forecast(
     if tried.mixture is None or not isinstance(parts, Prepared):
         why = "the pilot found no policy that meets the constraints"
         return Forecast(tried, epsilon, delta, feasibility, spent, None, seconds, why_no_worst=why, why_no_likely=why)
+    with phase("forecasting what the accuracy will cost"):
+        return _forecast_from(tried, problem, simulator, spent, seconds, epsilon, delta, feasibility, proof)
+
+
+def _lasting(calls: int, seconds: float) -> str:
+    return f"about {calls * seconds:,.3g} s"
+
+
+def _forecast_from(
+    tried: Solution,
+    problem: CMDP,
+    simulator: GenerativeModel,
+    spent: int,
+    seconds: float,
+    epsilon: float,
+    delta: float,
+    feasibility: Feasibility,
+    proof: int,
+) -> Forecast:
+    """What a pilot, whose certificate took ``proof`` calls, says of the costs."""
+    parts = tried.prepared
+    assert isinstance(parts, Prepared)
     slater = estimate_slater(parts.problem, parts.oracle, lambda p: parts.interval(p, 1 - delta), parts.optimum)
     worst, why_no_worst = _worst_case(parts.problem, parts.design, slater, epsilon, delta, feasibility, seconds)
     proved = tried.proved_error if math.isfinite(tried.proved_error) else None
-    likely, why_no_likely = _likely(guide_of(tried), epsilon, delta, feasibility, proved, pilot - pilot // 2)
-    found = Forecast(
-        tried, epsilon, delta, feasibility, spent, proved, seconds, parts.design.size, slater, worst, likely
-    )
+    likely, why_no_likely = _likely(guide_of(tried), epsilon, delta, feasibility, proved, proof)
+    found = Forecast(tried, epsilon, delta, feasibility, spent, proved, seconds, _pairs(parts), slater, worst, likely)
     return replace(
         found,
         why_no_worst=why_no_worst,
         why_no_likely=why_no_likely,
+        remarks=tuple(budget_remarks(parts.problem, parts.evaluation_buffer, USUAL_SAMPLES)),
         likely_bytes=None if likely is None else _likely_bytes(problem, simulator, likely),
         worst_bytes=None if worst is None else _worst_bytes(parts.problem, simulator, worst),
+    )
+
+
+def _pairs(parts: Prepared) -> int:
+    """How many pairs have to be sampled."""
+    return (
+        parts.design.size
+        if parts.design.operator is not None
+        else sampled_pairs(parts.problem, parts.evaluation_buffer)
     )
 
 
@@ -205,7 +274,7 @@ def _likely(
     scale, prices = guide.problem.reward_span, guide.sigma[1:] / guide.sigma[0]
 
     def error(n: float, strict: bool) -> float:
-        widths, gap = expect(guide, int(n), delta / 2)
+        widths, gap = expect(guide, Request(int(n), 0, delta / 2, any_bound=True))
         if strict:
             return scale * (gap + ROOM * float(prices @ widths[1:]))
         return scale * max(gap, float(widths[1:].max()))

@@ -10,7 +10,7 @@ sample.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
@@ -23,10 +23,13 @@ from saddleback.method.duals import ColumnGeneration
 from saddleback.method.framework import run
 from saddleback.method.master_lp import Master, solve_master, upper_bound
 from saddleback.method.oracles import simplex_point
+from saddleback.method.slater import reach
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.criteria import Unit
 from saddleback.problem.numerics import on_grid
 from saddleback.problem.policies import MixturePolicy
 from saddleback.problem.spaces import Array
+from saddleback.sampling.blocks import Executor
 from saddleback.sampling.memory import check, predict_run
 from saddleback.simulators.function import as_simulator
 from saddleback.simulators.generative_model import GenerativeModel
@@ -41,7 +44,7 @@ _MOST_POINTS = 10_000
 
 @dataclass(frozen=True)
 class FrontierPoint:
-    """The best mixture at one threshold, in the user's units; ``gap`` bounds what it leaves of F̂.
+    """The best mixture at one threshold, in discounted totals; ``gap`` bounds what it leaves of F̂.
 
     ``low`` and ``high`` are proved limits of the true frontier there, once the frontier has been certified; ``low`` is
     None where no policy is proved to meet the threshold.
@@ -56,10 +59,12 @@ class FrontierPoint:
     low: float | None = None
     high: float | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """One JSON-ready object."""
+    def to_json(self, unit: Unit | None = None) -> dict[str, Any]:
+        """One JSON-ready object; threshold and price also in the ``unit`` of the constraint, where it is no total."""
         row = {"threshold": self.threshold, "value": self.value, "constraints": list(self.constraints)}
         row |= {"multiplier": self.multiplier, "gap": self.gap, "weights": self.mixture.weights.tolist()}
+        if unit is not None and unit.per_step:
+            row["in_units"] = {"threshold": unit.of(self.threshold), "price": unit.price_of(self.multiplier)}
         return row if self.high is None else {**row, "low": self.low, "high": self.high}
 
 
@@ -72,6 +77,7 @@ class Frontier:
     tolerance: float
     points: list[FrontierPoint] = field(default_factory=list)
     band: Band | None = None
+    ask: bool = True  # or answer from the columns that are known, with the gap that they leave
     _asked: list[Array] = field(default_factory=list)
 
     @property
@@ -80,13 +86,18 @@ class Frontier:
         return self.parts.problem
 
     @property
+    def unit(self) -> Unit:
+        """What the moving constraint was given in: ``unit.total(0.15)`` is what :meth:`at` takes for 0.15 per step."""
+        return self.problem.units[self.constraint]
+
+    @property
     def range(self) -> tuple[float, float]:
-        """From the threshold that costs nothing to the last that can be met, in the user's units."""
+        """From the threshold that costs nothing to the last that can be met, as discounted totals."""
         ends = [self._user(x) for x in self.ends()]
         return min(ends), max(ends)
 
     def breakpoints(self) -> list[tuple[float, float]]:
-        """The vertices (constraint value, reward) of F̂ known so far, in the user's units, for a single constraint."""
+        """The vertices (constraint value, reward) of F̂ known so far, as discounted totals, for a single constraint."""
         columns = self._columns()
         hull = _upper_hull(on_grid(columns[:, [1 + self.constraint, 0]]))
         # F̂ never rises: it starts at the best reward.
@@ -95,7 +106,7 @@ class Frontier:
         return [(float(v[1 + self.constraint]), float(v[0])) for v in values]
 
     def at(self, threshold: float) -> FrontierPoint:
-        """The best mixture at ``threshold`` (user's units): from what is known, or by pricing a little more."""
+        """The best mixture at ``threshold`` (a discounted total): from what is known, or by pricing a little more."""
         return self.at_all([threshold])[0]
 
     def at_all(self, thresholds: ArrayLike) -> list[FrontierPoint]:
@@ -105,7 +116,7 @@ class Frontier:
         for _ in range(_MOST_ROUNDS):
             masters = [self._master(b) for b in targets]
             open_prices = self._open_prices(masters, targets)
-            if not open_prices:
+            if not open_prices or not self.ask:
                 break
             self.parts.oracle.prefetch(np.array([simplex_point(lam.tolist()) for lam in open_prices]))
             self._asked += open_prices
@@ -137,30 +148,20 @@ class Frontier:
 
     def _reach(self) -> float:
         """max V̂_c of the moving constraint over mixtures that meet the others: column generation without the reward."""
-        m, i = self.problem.num_constraints, self.constraint
-        others = [j for j in range(m) if j != i]
-        while True:
-            columns = self._columns()
-            if not others:
-                return float(columns[:, 1 + i].max())
-            master = solve_master(columns[:, [1 + i] + [1 + j for j in others]], self.problem.thresholds[others])
-            if master is None:
-                rule = "must leave room for the one that moves"
-                raise InputError("constraints", rule, "none", "relax the other thresholds")
-            sigma = np.zeros(1 + m)
-            sigma[1 + i] = 1.0
-            sigma[[1 + j for j in others]] = master.multipliers
-            _, new = self.parts.oracle(sigma / sigma.sum())
-            gain = new @ sigma - master.multipliers @ self.problem.thresholds[others] - master.value
-            if gain <= self.tolerance * sigma.sum() or len(self._columns()) == len(columns):
-                return master.value
+        others = [j for j in range(self.problem.num_constraints) if j != self.constraint]
+        found = reach(self.problem, self.parts.oracle, self.constraint, others, self.tolerance)
+        if found is None:
+            rule = "must leave room for the one that moves"
+            raise InputError("constraints", rule, "none", "relax the other thresholds")
+        return found
 
     def _master(self, target: Array) -> Master:
         master = solve_master(self._columns(), target)
         if master is None:
-            threshold = self._user(float(target[self.constraint]))
-            rule = f"must be one that some mixture meets (the last is about {self._user(self.ends()[1]):.6g})"
-            raise InputError("threshold", rule, f"{threshold:.6g}", "ask within the frontier's range")
+            threshold, last = (self._user(float(x)) for x in (target[self.constraint], self.ends()[1]))
+            asked, reach = (self.unit.say(x, both=self.unit.per_step) for x in (threshold, last))
+            rule = f"must be one that some mixture meets (the last is about {reach})"
+            raise InputError("threshold", rule, asked, "ask within the frontier's range")
         return master
 
     def _open_prices(self, masters: list[Master], targets: Array) -> list[Array]:
@@ -202,12 +203,19 @@ class Frontier:
         return (most, least) if self.problem.minimise else (least, most)
 
     def certified(
-        self, simulator: GenerativeModel | Callable[..., Any], *, samples: int, seed: int, delta: float = 0.05
+        self,
+        simulator: GenerativeModel | Callable[..., Any],
+        *,
+        samples: int,
+        seed: int,
+        delta: float = 0.05,
+        executor: Executor | None = None,
     ) -> Frontier:
         """The frontier with a confidence band, from ``samples`` fresh simulator calls; it also holds for later thresholds.
 
-        ``simulator`` is what ``solve`` takes: a GenerativeModel or a plain function.
+        ``simulator`` is what ``solve`` takes: a GenerativeModel or a plain function; ``executor`` draws (None: here).
         The band is made of at most twelve policies and twelve prices, those of points spread evenly over the frontier.
+        ``seed`` must be one with which nothing was proved from these samples before.
         """
         chosen = [self.points[i] for i in np.unique(np.linspace(0, len(self.points) - 1, 12).round().astype(int))]
         policies = {member.key(): member for point in chosen for member in point.mixture.members}
@@ -218,9 +226,13 @@ class Frontier:
         design, buffers = self.parts.design, (self.parts.solver_buffer, self.parts.evaluation_buffer)
         earlier = [b for b in buffers if b is not None and b.design is design]
         guide = Guide(self.problem, design, earlier, None, None)
-        request, model = Request(samples, seed, delta), as_simulator(self.problem, simulator).metered()
+        request, model = (
+            Request(samples, seed, delta, executor=executor),
+            as_simulator(self.problem, simulator).metered(),
+        )
         check(predict_run(self.problem, 0, certificate=samples, num_signals=model.num_signals), samples)
-        band = frontier_band(guide, list(policies.values())[:16], list(sigmas.values()), model, request)
+        with self.parts.proving(seed, "band", list(policies), *sigmas.values(), samples, delta):
+            band = frontier_band(guide, list(policies.values())[:16], list(sigmas.values()), model, request)
         curve = replace(self, band=band)
         curve.points = curve.at_all([point.threshold for point in self.points])
         return curve
@@ -247,10 +259,15 @@ def frontier(
     constraint: str | int | None = None,
     num_points: int = 50,
     tolerance: float | None = None,
+    *,
+    thresholds: Sequence[float] | None = None,
+    ask: bool = True,
 ) -> Frontier:
     """The frontier over ``num_points`` thresholds of one constraint, between what costs nothing and what is reachable.
 
     ``source`` is a solution that holds its samples, or what was prepared for one. ``tolerance`` is in the paper's units, as for a single solve (1e-4·H).
+    ``thresholds`` are discounted totals in the user's units, in the place of evenly spread ones. Without ``ask`` the solver is
+    hardly asked again: the curve is what the policies that are known already make of it.
     """
     parts = source.prepared if isinstance(source, Solution) else source
     if not isinstance(parts, Prepared):
@@ -262,14 +279,17 @@ def frontier(
         raise InputError("constraint", f"must be one of {', '.join(names)}", repr(constraint), "choose one of them")
     require(num_points >= 2, "points", "must be at least 2", num_points, "use 50")
     require(num_points <= _MOST_POINTS, "points", f"must be at most {_MOST_POINTS:,}", num_points, "use 50")
-    curve = Frontier(parts, index, 1e-4 * problem.horizon if tolerance is None else tolerance)
+    curve = Frontier(parts, index, 1e-4 * problem.horizon if tolerance is None else tolerance, ask=ask)
     loose, tight = curve.ends()
     # A spread of prices in one call spares the first few rounds, which would ask for one, two, four … of them.
     share = np.linspace(0.0, 1.0, _AT_ONCE + 2)[1:-1, None]
     held, moving = np.eye(1 + len(names))[0], np.eye(1 + len(names))[1 + index]
-    parts.oracle.prefetch((1 - share) * held + share * moving)
+    if ask:
+        parts.oracle.prefetch((1 - share) * held + share * moving)
     slack = 1e-9 * problem.horizon  # the very last threshold is met by one policy only, up to rounding
-    curve.points = curve.at_all([curve._user(x) for x in np.linspace(loose, max(loose, tight - slack), num_points)])
+    if thresholds is None:
+        thresholds = [curve._user(x) for x in np.linspace(loose, max(loose, tight - slack), num_points)]
+    curve.points = curve.at_all(thresholds)
     return curve
 
 

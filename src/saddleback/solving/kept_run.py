@@ -26,6 +26,7 @@ from saddleback._version import __version__
 from saddleback.errors import InputError, NumericalError
 from saddleback.files.json_file import sha256_of
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.phases import phase
 from saddleback.runs.drawings_file import (
     MOST_COLUMNS,
     CurveRecord,
@@ -53,6 +54,9 @@ _POINTS_OF_ONE, _POINTS_OF_SEVERAL = 81, 21  # several constraints take a linear
 _MOST_CURVES = 4
 _MOST_PAIRS = 50_000  # of a table: beyond, a curve costs more than it is worth at the end of every solve
 _MOST_ROUNDS = 4
+_MOST_ENTRIES = (
+    50_000_000  # of φ at the samples: beyond, every further policy takes seconds, and a curve dozens of them
+)
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,7 @@ def keeping(
     samples, listeners = None, list[Callback]()
     if place is not None:
         origin = place.origin
-        samples = place.work.begin("solve", place.target, list(origin.settings), record, origin.question)
+        samples = place.work.begin("solve", place.target, list(origin.settings), record, origin.question, origin.path)
         listeners.append(Trace(place.work.folder / TRACE))
     try:
         with open_executor(*drawing, problem=problem, simulator=simulator, folder=samples, progress=show) as executor:
@@ -103,8 +107,11 @@ def keeping(
 
 def put_away(place: Place, found: Solution, record: Mapping[str, Any], seed: int) -> None:
     """Write the finished run and remove its work folder."""
-    request, drawings = {**record["budget"], **record["parts"]}, drawings_of(found)
-    write_run(place.work, found, place.origin, request, seed, force=place.force, drawings=drawings)
+    request = {**record["budget"], **record["parts"]}
+    with phase("drawing the trade-off for the report"):
+        drawings = drawings_of(found)
+    with phase("writing the run folder"):
+        write_run(place.work, found, place.origin, request, seed, force=place.force, drawings=drawings)
 
 
 def is_untouched(place: Path) -> bool:
@@ -164,6 +171,8 @@ def _frontier(parts: Prepared, confidence: float) -> FrontierRecord | None:
     if parts.hints is not None or (problem.num_states or 0) * problem.num_actions > _MOST_PAIRS:
         return None  # the samples are elsewhere, or many
     curves = []
+    if problem.num_constraints > 1 and _entries(parts) > _MOST_ENTRIES:
+        return None  # the ends of a curve alone would take many policies
     for i in range(min(problem.num_constraints, _MOST_CURVES)):
         try:
             curves.append(_curve(parts, i))
@@ -190,10 +199,16 @@ def _frontier(parts: Prepared, confidence: float) -> FrontierRecord | None:
     return FrontierRecord("saddleback-frontier/1", confidence, columns, limits, rows)
 
 
+def _entries(parts: Prepared) -> int:
+    """Numbers of φ at the next states of the evaluator's samples; none for a table."""
+    return 0 if parts.design.operator is None else parts.evaluation_buffer.num_samples * len(parts.design.operator)
+
+
 def _curve(parts: Prepared, constraint: int) -> tuple[Frontier, list[FrontierPoint]]:
     """The frontier at evenly spread thresholds and at the one that was asked for, each with the policies of all others."""
     single = parts.problem.num_constraints == 1
-    curve = frontier(parts, constraint, _POINTS_OF_ONE if single else _POINTS_OF_SEVERAL)
+    large = _entries(parts) > _MOST_ENTRIES
+    curve = frontier(parts, constraint, _POINTS_OF_ONE if single else _POINTS_OF_SEVERAL, ask=not large)
     thresholds = {point.threshold for point in curve.points}
     asked = float(parts.problem.user_thresholds()[constraint])
     try:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from saddleback.designs.design import Design
 from saddleback.errors import InputError, Remark, require
+from saddleback.method.evaluators.lstd import LSTD
 from saddleback.method.framework import Seated
 from saddleback.method.oracles import Allocating, InteractiveEvaluator, InteractiveSolver, needs_of
 from saddleback.problem.actions import serving_pairs
@@ -36,12 +37,15 @@ from saddleback.sampling.collect import batches_and_counts, collect
 from saddleback.sampling.counted_buffer import cut
 from saddleback.sampling.examination import examine
 from saddleback.sampling.memory import Lot, check, check_size, predict, predict_run
+from saddleback.sampling.reach import Spare
 from saddleback.sampling.store.buffers import OnRay, buffer_maker, excerpt
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.sampling.streamed_buffer import StreamedBuffer
 from saddleback.simulators.generative_model import GenerativeModel, Sampler, Stream, generator
 from saddleback.solving.focused_allocation import focused_counts
 from saddleback.solving.prepared import USUAL_PARTS, Chosen, Prepared, oracle_of, parts_of
+from saddleback.solving.table_size import may_skip, shared_over, table_remarks
+from saddleback.solving.ties import ties_of
 
 _ONE_BUFFER = Remark(
     "one-buffer",
@@ -80,11 +84,21 @@ def prepare(
     held_counts = [n if serving is None else n[serving] for n in (own_counts, counts)]  # a pair may hold another's
     own_lot, lot = Lot.of(held_counts[0], own_T), Lot.of(held_counts[1], T if batched else 1)
     own_lot, lot = Lot() if interactive else own_lot, Lot() if method.buffers == 1 and not interactive else lot
-    _check_memory(problem, design, model, own_lot, lot, held)
+    _check_memory(problem, design, model, own_lot, lot, held, not isinstance(evaluator, LSTD))
 
-    def draw(stream: Stream, design: Design, counts: NDArray[np.int64], before: Buffer | None = None) -> Samples:
-        known = None if before is None or before.design is not design else counted(before).samples()
-        return collect(model, problem, design, counts, seed=seed, stream=stream, held=known, executor=executor)
+    def draw(
+        stream: Stream,
+        design: Design,
+        counts: NDArray[np.int64],
+        before: Buffer | Samples | None = None,
+        reach: Spare | None = None,
+    ) -> Samples:
+        known = before if isinstance(before, Samples) else None
+        if before is not None and not isinstance(before, Samples) and before.design is design:
+            known = counted(before).samples()
+        return collect(
+            model, problem, design, counts, seed=seed, stream=stream, held=known, executor=executor, reach=reach
+        )
 
     if isinstance(solver, InteractiveSolver):
         resolution = method.grid or 20
@@ -106,16 +120,32 @@ def prepare(
         own, own_counts = solver.allocate(design, int(own_counts.sum()), generator(seed, Stream.SOLVER, 0, 1 << 30))
         own_T = 1
     before = (None, None) if held is None else (held.solver_buffer, held.evaluation_buffer)
-    solver_buffer = cut(draw(Stream.SOLVER, own, own_counts, before[0]), problem, own, own_T)
+    skips = may_skip(problem, design, method, own_counts) and own is design and not batched
+    spare = Spare() if skips else None
+    found = draw(Stream.SOLVER, own, own_counts, before[0], spare)
+    if found.unsampled is not None:  # what is not reached leaves more to what is
+        own_T, own_counts, spare = shared_over(problem, design, ~found.unsampled, own_share)
+        found = draw(Stream.SOLVER, own, own_counts, found, spare)
+    if skips:  # what is reached last may have been given little
+        own_T = max(1, min(own_T, min((len(n) for n in found.next_states if len(n)), default=1)))
+    solver_buffer = cut(found, problem, own, own_T)
     evaluation_buffer, drawn = solver_buffer, explored + solver_buffer.num_samples
     if method.buffers == 2:
+        if solver_buffer.unsampled is None:
+            spare = None
+        else:
+            _, counts, spare = shared_over(problem, design, ~solver_buffer.unsampled, samples - found.total, True)
         if T == 1 and method.mode == "default" and method.allocation is None and own is design:
             counts = focused_counts(problem, solver, solver_buffer, counts)
-        evaluation_buffer = cut(draw(Stream.EVALUATION, design, counts, before[1]), problem, design, T)
+        evaluation_buffer = cut(draw(Stream.EVALUATION, design, counts, before[1], spare), problem, design, T)
         drawn += evaluation_buffer.num_samples
+    remarks = (*remarks, *table_remarks(problem, evaluation_buffer, drawn))
     buffers, grid = (solver_buffer, evaluation_buffer), method.grid
-    oracle = oracle_of(problem, solver, solver_buffer, evaluator, evaluation_buffer, grid)
-    return Prepared(problem, design, *buffers, solver, evaluator, oracle, drawn, names, remarks, grid, explored)
+    ties = ties_of(problem, evaluation_buffer) if method.mode == "default" and grid is None else None
+    oracle = oracle_of(problem, solver, solver_buffer, evaluator, evaluation_buffer, grid, ties)
+    parts = Prepared(problem, design, *buffers, solver, evaluator, oracle, drawn, names, remarks, grid, explored)
+    parts = dataclasses.replace(parts, ties=ties)
+    return parts if held is None else dataclasses.replace(parts, used_seeds=held.used_seeds)
 
 
 def prepare_from(
@@ -156,9 +186,11 @@ def prepare_from(
     hints = None
     if isinstance(own, StreamedBuffer) or isinstance(evaluation, StreamedBuffer):
         hints = tuple(cut(excerpt(store, stream, problem, design), problem, design, 1) for stream in streams)
-    oracle, remarks = oracle_of(problem, solver, own, evaluator, evaluation, method.grid), tuple(chosen.remarks())
+    ties = ties_of(problem, evaluation) if method.mode == "default" and method.grid is None else None
+    oracle = oracle_of(problem, solver, own, evaluator, evaluation, method.grid, ties)
+    remarks = tuple(chosen.remarks())
     parts = Prepared(problem, design, own, evaluation, solver, evaluator, oracle, drawn, names, remarks, method.grid)
-    return dataclasses.replace(parts, hints=hints)
+    return dataclasses.replace(parts, hints=hints, used_seeds=store.used_seeds, ties=ties)
 
 
 def _designed(
@@ -213,11 +245,18 @@ def _shares(samples: int, method: Method, interactive: bool) -> tuple[int, int]:
 
 
 def _check_memory(
-    problem: CMDP, design: Design, model: GenerativeModel, solver: Lot, evaluation: Lot, held: Prepared | None
+    problem: CMDP,
+    design: Design,
+    model: GenerativeModel,
+    solver: Lot,
+    evaluation: Lot,
+    held: Prepared | None,
+    policies: bool,
 ) -> None:
     """Refuse a run whose samples would not fit, before the first of them is drawn."""
     earlier = 0 if held is None else held.evaluation_buffer.num_samples
-    needed = predict(problem, design.size, solver, evaluation, num_signals=model.num_signals, earlier=earlier)
+    signals = model.num_signals
+    needed = predict(problem, design.size, solver, evaluation, num_signals=signals, earlier=earlier, policies=policies)
     check(needed, solver.samples + evaluation.samples)
 
 

@@ -10,7 +10,10 @@ Everything after sampling is a pure function of :class:`Prepared`; asked under a
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,9 +39,13 @@ from saddleback.problem.spaces import Array
 from saddleback.problem.user_code import Guarded, guarded
 from saddleback.runs.settings import Method, Part
 from saddleback.sampling.buffer import Buffer
+from saddleback.simulators.generative_model import derived_seed
+from saddleback.solving.ties import Ties, ties_of
 
 # Finite problems up to this size keep policies as action tables, so that equal ones are merged.
 _TABLE_STATES, _TABLE_PAIRS = 200_000, 1 << 27
+
+_AGAIN = 1 << 20  # rounds from here on are those of second and later certificates from the same samples
 
 USUAL_PARTS = {  # (mode, tabular): solver, evaluator, design, allocation
     ("literal", True): ("tabular-mdvi", "tabular-pe", "full", "equal"),
@@ -96,6 +103,9 @@ class Prepared:
     """Everything after sampling: a pure function of (problem, buffers).
 
     ``hints`` are smaller buffers in memory that guide a certificate where the samples themselves are elsewhere.
+    ``used_seeds`` is the one register of the seeds with which anything was proved about what these samples suggested, each with
+    what was asked: whoever asks something else, under whatever problem, may ask because of an earlier proof. All that is made of
+    the same samples shares it.
     """
 
     problem: CMDP
@@ -111,6 +121,30 @@ class Prepared:
     resolution: int | None
     explored: int = 0
     hints: tuple[Buffer, ...] | None = None
+    ties: Ties | None = None
+    used_seeds: dict[int, str] = field(default_factory=dict, repr=False, compare=False)
+
+    def fresh_seed(self, seed: int) -> int:
+        """``seed``, or where it was used one that is derived from it and was not."""
+        found, number = seed, _AGAIN
+        while found in self.used_seeds:
+            found, number = derived_seed(seed, number), number + 1
+        return found
+
+    @contextmanager
+    def proving(self, seed: int, *question: object) -> Iterator[None]:
+        """Something is proved with this seed, which is entered once it is; one that has proved anything else is refused.
+
+        The same question once more has the same answer from the same samples, and proves nothing new.
+        """
+        told, problem, design = hashlib.sha256(), self.problem, self.design
+        signals = problem.utilities(design.states, design.actions)
+        for part in (signals, problem.thresholds, problem.base, problem.scale, *question):
+            told.update(np.asarray(part).tobytes() if isinstance(part, np.ndarray) else repr(part).encode())
+        asked, rule = told.hexdigest(), "must not have been used for a certificate of these samples before"
+        require(self.used_seeds.get(seed, asked) == asked, "seed", rule, seed, "use another")
+        yield
+        self.used_seeds[seed] = asked
 
     def interval(self, policy: Policy, confidence: float) -> Interval:
         """The evaluator's measured limits for one policy."""
@@ -128,7 +162,8 @@ class Prepared:
     def on(self, problem: CMDP) -> Prepared:
         """The same samples under another reward, other constraints or thresholds: no new simulator call.
 
-        States, actions, features and discount must be the same; new signals must be known functions or arrays.
+        States, actions, features and discount must be the same; new signals must be known functions or arrays. What is
+        observed must have been observed, as the same signal in the same place: its limit may be another.
         """
         mine, ours, theirs = self.problem, self.problem.required_features(), problem.features
         same = (problem.num_actions, problem.states, problem.gamma) == (mine.num_actions, mine.states, mine.gamma)
@@ -138,19 +173,36 @@ class Prepared:
         sampled = held is None or (wanted is not None and not np.any(wanted & ~held))
         rule = "must allow no action that was not allowed when the samples were drawn"
         require(sampled, "actions_allowed", rule, "others", "solve afresh")
+        missing = self.evaluation_buffer.unsampled
+        known = missing is None or not np.any(missing[np.asarray(problem.start.states) * mine.num_actions])
+        require(known, "start", "must begin in states that were sampled, to reuse samples", "others", "solve afresh")
         if theirs is not None:
             rule = f"must be the {ours.dim} that the samples were drawn for"
             require(theirs.dim == ours.dim, "features", rule, theirs.dim, "leave them out, or solve afresh")
         if self.solver_buffer is None:
             raise InputError("reuse", "must not be asked of interactive oracles", self.names["solver"], "solve afresh")
-        if np.any(problem.observed):
-            raise InputError("reuse", "must not be asked for observed signals", problem.name, "give known functions")
+        self._check_observed(problem)
         problem = dataclasses.replace(problem, features=ours, candidates=mine.candidates)
-        oracle = oracle_of(
-            problem, self.solver, self.solver_buffer, self.evaluator, self.evaluation_buffer, self.resolution
-        )
+        ties = None if self.ties is None else ties_of(problem, self.evaluation_buffer)
+        buffers = self.solver_buffer, self.evaluator, self.evaluation_buffer
+        oracle = oracle_of(problem, self.solver, *buffers, self.resolution, ties)
         # A problem chosen after these samples were seen is not independent of them: no grid, no a-priori guarantee.
-        return dataclasses.replace(self, problem=problem, oracle=oracle, samples=0, resolution=None)
+        return dataclasses.replace(self, problem=problem, oracle=oracle, samples=0, resolution=None, ties=ties)
+
+    def _check_observed(self, problem: CMDP) -> None:
+        """Refuse observed signals that the samples do not hold, or hold with values that the new range leaves out."""
+        mine, seen = self.problem.signals, np.flatnonzero(problem.observed)
+        if not seen.size:
+            return
+        rule = "must observe the signals that were observed when the samples were drawn, in the same order"
+        remedy = "change limits only, give known functions, or solve afresh"
+        require(len(mine) == len(problem.signals), "reuse", rule, f"{len(problem.signals)} signals", remedy)
+        for i in seen:
+            was, now = mine[i], problem.signals[i]
+            require(was.values is None and was.name == now.name, "reuse", rule, now.name, remedy)
+            rule_of_range = f"must have a range that holds [{was.low:g}, {was.high:g}], in which it was observed"
+            held = now.low <= was.low and was.high <= now.high
+            require(held, now.name, rule_of_range, f"[{now.low:g}, {now.high:g}]", remedy)
 
 
 def canonical(problem: CMDP, policy: Policy) -> Policy:
@@ -164,12 +216,19 @@ def canonical(problem: CMDP, policy: Policy) -> Policy:
 
 
 def oracle_of(
-    problem: CMDP, solver: Solver, solver_buffer: Buffer, evaluator: Evaluator, buffer: Buffer, resolution: int | None
+    problem: CMDP,
+    solver: Solver,
+    solver_buffer: Buffer,
+    evaluator: Evaluator,
+    buffer: Buffer,
+    resolution: int | None,
+    ties: Ties | None = None,
 ) -> Oracle:
-    """O(σ) on two buffers, which may be one."""
+    """O(σ) on two buffers, which may be one; ``ties`` are settled by a rule."""
 
     def solve(sigmas: Array) -> list[Policy]:
-        return [canonical(problem, policy) for policy in solver.solve(problem, solver_buffer, sigmas)]
+        found = [canonical(problem, policy) for policy in solver.solve(problem, solver_buffer, sigmas)]
+        return found if ties is None else [ties.settle(p, sigma) for p, sigma in zip(found, sigmas, strict=True)]
 
     return Oracle(solve, lambda policy: evaluator.evaluate(problem, buffer, policy), resolution)
 

@@ -10,7 +10,7 @@ trace.
     certificate   confidence, value, constraints, upper_bound, gap, feasible, samples
     finished      status, message, value, constraints, samples
 
-On a terminal there are live bars, in a log a plain line now and then. They count samples, with their rate and the time left,
+On a terminal there are live bars, in a log a plain line every few seconds. They count samples, with their rate and the time left,
 dual iterations, with the gap that is still open, and rounds, with the error that is proved or expected so far.
 """
 
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,11 +29,12 @@ import numpy as np
 from saddleback.certificates import Certificate
 from saddleback.method.oracles import Dual, Step
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.phases import Announcer, announced_by
 from saddleback.runs.answer import Answer
 from saddleback.runs.events import Callback, Event, tell
 from saddleback.sampling.executors.watched import ShowProgress
 
-_LOG_SECONDS = 10.0
+_LOG_SECONDS = 5.0
 _FRAME_SECONDS = 0.05
 
 Progress = Callable[[str, int, int], None]
@@ -103,7 +105,7 @@ def finished_event(solution: Answer) -> Event:
 # ---- what is shown -------------------------------------------------------------------------------------------------------
 
 
-class Display(ShowProgress, Protocol):
+class Display(ShowProgress, Announcer, Protocol):
     """Told how far the run is, and what the solve says on its way."""
 
     def notice(self, event: Event) -> None:
@@ -115,7 +117,9 @@ class Display(ShowProgress, Protocol):
 def display() -> Iterator[Display]:
     """The display that suits where stderr goes."""
     if not sys.stderr.isatty():
-        yield LogLines()
+        lines = LogLines()
+        with announced_by(lines):
+            yield lines
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
@@ -124,7 +128,9 @@ def display() -> Iterator[Display]:
     what, rate, note = (TextColumn(f"{{task.{name}}}") for name in ("description", "fields[rate]", "fields[note]"))
     columns = (what, BarColumn(bar_width=16), MofNCompleteColumn(), rate, TimeRemainingColumn(), note)
     with Bars(*columns, console=Console(stderr=True), transient=True) as bar:
-        yield _Bars(bar)
+        bars = _Bars(bar)
+        with announced_by(bars):
+            yield bars
 
 
 class _Bars:
@@ -133,6 +139,20 @@ class _Bars:
     def __init__(self, bar: Any):
         self._bar, self._tasks, self._shown = bar, dict[str, Any](), 0.0
         self._paces, self._notes = dict[str, _Pace](), dict[str, str]()
+        self._phases: list[Any] = []
+
+    def begin(self, what: str) -> None:
+        """A bar without an end."""
+        self._phases.append(self._bar.add_task(what, total=None, rate="", note=""))
+
+    def advance(self, note: str) -> None:
+        """Beside it."""
+        if self._phases:
+            self._bar.update(self._phases[-1], note=note)
+
+    def end(self) -> None:
+        """It goes."""
+        self._bar.remove_task(self._phases.pop())
 
     def __call__(self, what: str, done: int, total: int, failures: int = 0) -> None:
         many = _subject(what) != "dual"
@@ -160,11 +180,50 @@ class _Bars:
 
 
 class LogLines:
-    """A line every ten seconds: nothing at all for a run that is quick."""
+    """A line every five seconds, during a phase too: nothing at all for a run that is quick.
+
+    Phases are watched by a thread, which is there as long as they last: a single call of a library may take minutes.
+    """
 
     def __init__(self, seconds: float = _LOG_SECONDS):
         self._seconds, self._last = seconds, time.monotonic()
         self._paces, self._notes = dict[str, _Pace](), dict[str, str]()
+        self._phases: list[list[Any]] = []  # what, since when, how far
+        self._watch: tuple[threading.Thread, threading.Event] | None = None
+
+    def begin(self, what: str) -> None:
+        """A line about it, if it takes long."""
+        self._phases.append([what, time.monotonic(), ""])
+        if self._watch is None:
+            stop = threading.Event()
+            self._watch = threading.Thread(target=self._keep_saying, args=(stop,), daemon=True), stop
+            self._watch[0].start()
+
+    def advance(self, note: str) -> None:
+        """For the next line."""
+        if self._phases:
+            self._phases[-1][2] = note
+
+    def end(self) -> None:
+        """Nothing more of it."""
+        self._phases.pop()
+        if not self._phases and self._watch is not None:
+            thread, stop = self._watch
+            self._watch = None
+            stop.set()
+            thread.join()
+
+    def _keep_saying(self, stop: threading.Event) -> None:
+        while not stop.wait(max(0.01, self._seconds / 5)):
+            phases = list(self._phases)
+            if phases and time.monotonic() - self._last >= self._seconds:
+                what, since, note = phases[-1]
+                self._say([what, *([note] if note else []), f"{time.monotonic() - since:,.0f} s so far"])
+
+    def _say(self, words: list[str]) -> None:
+        self._last = time.monotonic()
+        sys.stderr.write(", ".join(words) + "\n")
+        sys.stderr.flush()
 
     def notice(self, event: Event) -> None:
         """For the next line of the same subject."""
@@ -175,7 +234,6 @@ class LogLines:
         rate = self._paces.setdefault(what, _Pace()).rate(done)
         if time.monotonic() - self._last < self._seconds:
             return
-        self._last = time.monotonic()
         words = [f"{what}: {done:,} of {total:,}"]
         if rate:
             words += [f"{rate:,.0f}/s", f"{(total - done) / rate:,.0f} s left"]
@@ -183,8 +241,7 @@ class LogLines:
             words.append(f"{failures} tried again")
         if note := self._notes.get(_subject(what)):
             words.append(note)
-        sys.stderr.write(", ".join(words) + "\n")
-        sys.stderr.flush()
+        self._say(words)
 
 
 def _subject(what: str) -> str:

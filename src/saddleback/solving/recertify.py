@@ -13,15 +13,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from saddleback.certificates import Certificate, Guide, Request, certify_guided
+from saddleback.certificates import Certificate, Guide, Request, certify_guided, with_averages
+from saddleback.certificates.values.averages import calls_for
 from saddleback.designs import BY_NAME as DESIGNS
 from saddleback.errors import InputError, require
 from saddleback.method.oracles import needs_of, simplex_point
 from saddleback.method.solvers import BY_NAME as SOLVERS
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.phases import phase
 from saddleback.problem.spaces import Array
 from saddleback.runs.run_folder import Run
 from saddleback.runs.settings import Method, Settings
+from saddleback.sampling.blocks import Executor
 from saddleback.simulators.generative_model import GenerativeModel, derived_seed
 from saddleback.solving.prepare import prepare
 
@@ -46,10 +49,12 @@ def recertify(
     samples: int | None = None,
     seed: int | None = None,
     delta: float | None = None,
+    executor: Executor | None = None,
 ) -> Recertified:
     """Prove again how good the run's policy is, or again that nothing is feasible.
 
     ``samples`` is what pilot and certificate may take together; by default the certificate gets as many as the stored one.
+    ``executor`` draws them (None: here).
     """
     stored, simulator = run.certificate, simulator.metered()
     if samples is None:
@@ -75,14 +80,19 @@ def recertify(
     before = simulator.num_queries
     try:
         method = Method(design=name if name in DESIGNS else None)
-        parts = prepare(problem, simulator, int(_PILOT * samples), seed, method)
+        parts = prepare(problem, simulator, int(_PILOT * samples), seed, method, executor=executor)
     except InputError as error:
         raise _in_all(error, samples) from None
     pilot = simulator.num_queries - before
     earlier = [b for b in (parts.solver_buffer, parts.evaluation_buffer) if b is not None]
     guide = Guide(parts.problem, parts.design, earlier, run.mixture, sigma)
-    request = Request(samples - pilot, seed, delta, allowance_of(run, problem))
-    return Recertified(certify_guided(guide, simulator, request), pilot)
+    kept = 0 if run.mixture is None else calls_for(problem, samples - pilot)
+    request = Request(samples - pilot - kept, seed, delta, allowance_of(run, problem), executor=executor)
+    with phase("proving what was found"):
+        certificate = certify_guided(guide, simulator, request)
+        if run.mixture is not None and kept:
+            certificate = with_averages(certificate, guide.problem, simulator, run.mixture, kept)
+    return Recertified(certificate, pilot)
 
 
 def allowance_of(run: Run, problem: CMDP) -> float:

@@ -6,28 +6,50 @@ asked says so; infeasibility is an answer with the distance that is missing.
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
+import msgspec
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
 
-from saddleback.certificates import Certificate
+from saddleback.certificates import Certificate, Request, with_averages
+from saddleback.certificates.certificate import ROUNDING, SUSPECTED
+from saddleback.certificates.values.averages import calls_for
 from saddleback.designs.design import Design
-from saddleback.errors import UnmetError, gone
+from saddleback.errors import Remark, UnmetError, gone
 from saddleback.method.framework import Outcome
 from saddleback.method.oracles import DualSummary, Ending, Interval
 from saddleback.method.slater import Slater
 from saddleback.method.slater import Verdict as Room
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Array
-from saddleback.runs.answer import Answer
+from saddleback.runs.answer import Answer, ConstraintReport, MemberReport, constraint_reports
 from saddleback.runs.settings import Settings
 from saddleback.runs.text import as_html, as_text
-from saddleback.runs.verdict import Proof, Reason, Shortfall, Status, Verdict
+from saddleback.runs.verdict import Proof, Reason, Safest, Shortfall, Status, Verdict
+from saddleback.runs.words import sentence
+from saddleback.sampling.blocks import Executor
+from saddleback.simulators.generative_model import GenerativeModel
 from saddleback.solving.prepared import Prepared
 
 _NEAR = 0.01  # of H: how far a dual that converges slowly may stay from a threshold
+_MORE = 1.5  # times: the least that is worth a forecast
+_MOST_RANGE = 100.0  # of a forecast: its end over its beginning
+_MOST_EXCESS = 10.0  # of a bound over what is missing: beyond that the estimate of what is missing is too rough
+_BY_ESTIMATES = {Reason.HOLDS_BY_ESTIMATES, Reason.HOLDS_UP_TO_RELAXATION, Reason.HOLDS_UP_TO_ACCURACY}
+_SETTLED_BY_PROOF = {
+    Reason.FEASIBILITY_OPEN,
+    Reason.FEATURES_CANNOT_TELL,
+    Reason.NO_FEASIBLE_MIXTURE,
+    Reason.STILL_MISSED,
+}
+"""Doubts of estimates whether the constraints can be met, or are: a proof that they are leaves nothing of them."""
+_HARDLY = 0.01  # of the reward between the safest policy and the best one found
 
 
 @dataclass(frozen=True)
@@ -36,12 +58,14 @@ class Solution(Answer):
 
     ``prepared`` holds the samples and oracles, for a later ``solve(..., reuse=solution)`` or a frontier, and ``asked`` what
     the dual was told. ``certificate_seeds`` have been used to prove something of these samples: a second proof needs another.
+    ``safest_reward`` is that of the policy with the most room in all constraints, in the user's units, by the estimates.
     """
 
     prepared: Prepared | None = field(default=None, repr=False)
     asked: Settings | None = field(default=None, repr=False)
     certificate_seeds: tuple[int, ...] = ()
     slater_prices: Array | None = field(default=None, repr=False)
+    safest_reward: float | None = field(default=None, repr=False)
 
     def require(self, what: str = "proved") -> Solution:
         """This solution if it is what was asked for, else an :class:`UnmetError` that says what is missing.
@@ -79,21 +103,29 @@ class Solution(Answer):
 
 
 def verdict_on(
-    problem: CMDP, slater: Slater, dual: DualSummary, outcome: Outcome, limits: Interval, strict: bool, samples: int
+    problem: CMDP,
+    slater: Slater,
+    dual: DualSummary,
+    outcome: Outcome,
+    limits: Interval,
+    settings: Settings,
+    design: Design,
 ) -> Verdict:
-    """The verdict on a finished run of so many ``samples``."""
+    """The verdict on a finished run."""
+    strict = settings.feasibility == "strict"
     if slater.verdict is Room.INFEASIBLE:
         return Verdict(Status.UNDECIDED, Reason.FEATURES_CANNOT_TELL)
-    needed = _settling(slater, samples)
     if slater.verdict is Room.UNDECIDED:
-        return Verdict(Status.UNDECIDED, Reason.FEASIBILITY_OPEN, needed=needed)
+        # What features cannot carry does not shrink with more samples, and nobody knows how much that is.
+        times = forecast_times(slater, settings.confidence) if design.operator is None else None
+        return Verdict(Status.UNDECIDED, Reason.FEASIBILITY_OPEN, times=times)
     if dual.ending is Ending.AT_CAP:
         return Verdict(Status.UNDECIDED, Reason.MULTIPLIER_AT_CAP, cap=dual.record.get("upper"))
     if strict:
         missing = problem.thresholds - limits.low[1:]
-        if np.any(missing > 0):
+        if np.any(missing > ROUNDING * problem.horizon):
             name = problem.constraints[int(np.argmax(missing))].name
-            return Verdict(Status.UNDECIDED, Reason.STRICT_NOT_SHOWN, constraint=name, needed=needed)
+            return Verdict(Status.UNDECIDED, Reason.STRICT_NOT_SHOWN, constraint=name)
         return Verdict(Status.SOLVED, Reason.HOLDS_BY_LIMITS)
     if dual.ending is Ending.NOTHING_FEASIBLE:
         return Verdict(Status.UNDECIDED, Reason.NO_FEASIBLE_MIXTURE)
@@ -110,13 +142,33 @@ def verdict_on(
     return Verdict(Status.SOLVED, Reason.HOLDS_UP_TO_ACCURACY)
 
 
-def _settling(slater: Slater, samples: int) -> float | None:
-    """What would settle whether ζ > 0: limits as wide as ζ̂ is far from zero, and widths fall like 1/√n."""
-    room, short = abs(slater.estimate), max(slater.estimate - slater.low, slater.high - slater.estimate)
-    times = (short / room) ** 2 if room > 1e-6 * short else math.inf
-    if samples < 1 or times > 1e6:
+def forecast_times(slater: Slater, confidence: float) -> tuple[float, float] | None:
+    """How many times as many samples should settle whether ζ > 0, from and to; None where these cannot tell.
+
+    Limits are as wide as ζ is far from zero once there are n·(w/|ζ|)² samples, w their width with n. The estimate of ζ errs by
+    about s = w/z itself, so the range is that over |ζ̂| ± s. A range of more than a hundredfold is no forecast.
+    """
+    w = max(slater.estimate - slater.low, slater.high - slater.estimate)
+    room, s = abs(slater.estimate), w / float(ndtri(0.5 + 0.5 * confidence))
+    if not 0 < s < room:
         return None
-    return max(2 * samples, float(f"{1.5 * times * samples:.2g}"))  # the estimate of the room errs too
+    least, most = (w / (room + s)) ** 2, (w / (room - s)) ** 2
+    return (max(least, _MORE), max(most, 2 * _MORE)) if most <= _MOST_RANGE * least else None
+
+
+def proof_times(certificate: Certificate, design: Design) -> tuple[float, float] | None:
+    """How many times as many samples should prove that nothing is feasible, where the certificate just did not.
+
+    The bound exceeds what the samples suggest by an excess that falls like 1/n while ranges rule it, like 1/√n in the end.
+    """
+    bound, room = certificate.evidence.bound, certificate.slack_bound
+    if bound is None or room is None or design.operator is not None:
+        return None
+    excess = bound.value - bound.estimate
+    missing = excess - room  # by how much the constraints are missed, as the samples suggest
+    if not 0 < missing < excess < _MOST_EXCESS * missing:
+        return None
+    return max(excess / missing, _MORE), max((excess / missing) ** 2, 2 * _MORE)
 
 
 def out_of_reach(problem: CMDP) -> tuple[Verdict, float] | None:
@@ -128,7 +180,7 @@ def out_of_reach(problem: CMDP) -> tuple[Verdict, float] | None:
     i = int(beyond[0])
     c, reach = problem.constraints[i], np.full(1 + problem.num_constraints, H)
     best, threshold = float(problem.values_of(reach)[1 + i]), float(problem.user_thresholds()[i])
-    row = Shortfall(c.name, c.sense, threshold, best)
+    row = Shortfall(c.name, c.sense, threshold, best, problem.units[i])
     verdict = Verdict(Status.INFEASIBLE, Reason.OUT_OF_REACH, proof=Proof.PROVED, shortfalls=(row,))
     return verdict, -abs(best - threshold)
 
@@ -136,8 +188,8 @@ def out_of_reach(problem: CMDP) -> tuple[Verdict, float] | None:
 def no_policy(problem: CMDP, slater: Slater) -> Verdict:
     """No policy meets the constraints, by measured limits: that is likely, and only a proof makes it so."""
     values = problem.values_of(np.concatenate([[0.0], slater.reachable]))
-    rows = zip(problem.constraints, problem.user_thresholds(), values[1:], strict=True)
-    shortfalls = tuple(Shortfall(c.name, c.sense, float(b), float(v)) for c, b, v in rows)
+    rows = zip(problem.constraints, problem.user_thresholds(), values[1:], problem.units, strict=True)
+    shortfalls = tuple(Shortfall(c.name, c.sense, float(b), float(v), unit) for c, b, v, unit in rows)
     return Verdict(Status.UNDECIDED, Reason.PROBABLY_NO_POLICY, shortfalls=shortfalls)
 
 
@@ -148,11 +200,140 @@ def rests_on(design: Design) -> Proof:
     return Proof.IF_LINEAR if design.complete else Proof.IF_LINEAR_ON_CANDIDATES
 
 
-def refutation(problem: CMDP, certificate: Certificate) -> Verdict | None:
-    """The verdict on a policy that its own certificate refutes; None where it does not."""
+def refutation(problem: CMDP, certificate: Certificate, otherwise: Verdict) -> Verdict | None:
+    """The verdict on a policy that its own certificate refutes; None where it does not.
+
+    ``otherwise`` is what it would be: where that is not "solved" its words say what to do.
+    """
     if certificate.feasible != "refuted":
         return None
     rows = zip(problem.constraints, problem.user_thresholds().tolist(), certificate.constraints, strict=True)
-    missed = [((b - high, b - low) if c.sense == ">=" else (low - b, high - b), c.name) for c, b, (low, high) in rows]
+    missed = [(b - high, b - low) if c.sense == ">=" else (low - b, high - b) for c, b, (low, high) in rows]
+    i = max(range(len(missed)), key=missed.__getitem__)
+    name, unit = problem.constraints[i].name, problem.units[i]
+    why = None if otherwise.status is Status.SOLVED else sentence(dataclasses.replace(otherwise, promised=None))
+    return Verdict(Status.REFUTED, Reason.REFUTED, constraint=name, missed_by=missed[i], unit=unit, detail=why)
+
+
+def settled(solution: Solution, certificate: Certificate) -> Verdict:
+    """What the proof makes of the verdict; that nothing was promised before it no longer matters."""
+    verdict = dataclasses.replace(solution.verdict, promised=None)
+    if certificate.contradictions:
+        found = "; ".join(remark.text for remark in certificate.contradictions)
+        return Verdict(Status.UNDECIDED, Reason.CONTRADICTED, detail=f"{found}; {SUSPECTED}")
+    parts, strict = solution.prepared, (solution.asked or Settings()).feasibility == "strict"
+    if certificate.infeasible:
+        proof = Proof.PROVED if parts is None else rests_on(parts.design)
+        reason = Reason.NO_POLICY if verdict.reason is Reason.PROBABLY_NO_POLICY else verdict.reason
+        return dataclasses.replace(verdict, status=Status.INFEASIBLE, reason=reason, proof=proof)
+    if solution.mixture is None:
+        if parts is None or verdict.reason is not Reason.PROBABLY_NO_POLICY:
+            return verdict
+        return dataclasses.replace(verdict, times=proof_times(certificate, parts.design))
+    if (refuted := refutation(solution.problem, certificate, verdict)) is not None:
+        return refuted
+    if certificate.feasible == "certified" and not any(certificate.allowance):
+        open_ = verdict.status is Status.UNDECIDED if strict else verdict.reason in _SETTLED_BY_PROOF
+        if open_ or verdict.status is Status.SOLVED:
+            return Verdict(Status.SOLVED, Reason.HOLDS_PROVED)
+    if strict and certificate.feasible != "certified" and verdict.status is Status.SOLVED:
+        return Verdict(Status.UNDECIDED, Reason.STRICT_NOT_PROVED)
+    return verdict
+
+
+# ---- what is shown -----------------------------------------------------------------------------------------------------
+
+
+def presented(found: Solution) -> Solution:
+    """The solution as it is shown: with what a strict answer is worth, and no estimate outside its own proved limits."""
+    return _within_limits(_beside_safest(found))
+
+
+def _beside_safest(found: Solution) -> Solution:
+    """Say it where the constraints hold at the price of nearly all of the reward."""
+    parts, safest, problem = found.prepared, found.safest_reward, found.problem
+    strict = found.asked is not None and found.asked.feasibility == "strict"
+    if not strict or found.status is not Status.SOLVED or found.value is None or parts is None or safest is None:
+        return found
+    best = max(float(values[0]) for _, values in parts.oracle.columns)
+    own, least = ((x - problem.base[0] * problem.horizon) / problem.scale[0] for x in (found.value, safest))
+    gain, room, rounding = own - least, best - least, ROUNDING * problem.horizon
+    if gain > max(rounding, _HARDLY * room):
+        return found
+    top = float(problem.values_of(np.full(1 + problem.num_constraints, best))[0])
+    beside = Safest(found.value, safest, top, gain <= rounding, room <= rounding)
+    return dataclasses.replace(found, verdict=dataclasses.replace(found.verdict, safest=beside))
+
+
+def _within_limits(found: Solution) -> Solution:
+    """Where an estimate lies outside its proved limits, the mean of the proof's rollouts in its place.
+
+    The values of the members are moved with it, towards the end of the range where the proof's estimate lies, so that the
+    answer is still their mean.
+    """
+    problem, proof, H = found.problem, found.certificate, found.problem.horizon
+    if found.value is None or proof is None or proof.value is None or proof.evidence.rollouts is None:
+        return found
+    told = np.array([found.value, *(c.value for c in found.constraints)])
+    limits = np.array([proof.value, *proof.constraints])
+    V, ends = problem.unit_values_of(told), np.sort(problem.unit_values_of(limits.T), axis=0)
+    off = np.maximum(ends[0] - V, V - ends[1]) > ROUNDING * H
+    if not np.any(off):
+        return found
+    mean = np.where(off, np.clip(proof.evidence.rollouts.mean, *ends), V)
+    members = problem.unit_values_of(np.array([[m.value, *m.constraints] for m in found.members]))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lower, raised = members * (mean / V), H - (H - members) * ((H - mean) / (H - V))
+    members = problem.values_of(np.where(off, np.where(mean < V, lower, raised), members))
+    rows = zip(constraint_reports(problem, mean), found.constraints, off[1:], proof.constraints, strict=True)
+    likely = [msgspec.structs.replace(new, low=a, high=b) if moved else old for new, old, moved, (a, b) in rows]
+    return dataclasses.replace(
+        found,
+        verdict=_without_estimates(found.verdict, likely, off[1:]),
+        value=float(problem.values_of(mean)[0]) if off[0] else found.value,
+        constraints=tuple(likely),
+        members=tuple(
+            MemberReport(m.weight, float(v[0]), tuple(map(float, v[1:])))
+            for m, v in zip(found.members, members, strict=True)
+        ),
+        remarks=(
+            *found.remarks,
+            *(_replaced(problem, j, told[j], limits[j], mean) for j in np.flatnonzero(off).tolist()),
+        ),
+    )
+
+
+def _without_estimates(verdict: Verdict, rows: Sequence[ConstraintReport], off: NDArray[np.bool_]) -> Verdict:
+    """What is left of a verdict by estimates where the proof disowns them, and its own speak against it."""
+    missed = [(-row.slack, row.name) for row, moved in zip(rows, off, strict=True) if moved and row.slack < 0]
+    if verdict.reason not in _BY_ESTIMATES or not missed:
+        return verdict
     by, name = max(missed)
-    return Verdict(Status.REFUTED, Reason.REFUTED, constraint=name, missed_by=by)
+    return Verdict(Status.UNDECIDED, Reason.ESTIMATES_OFF, constraint=name, missed_by=(by, by))
+
+
+def _replaced(problem: CMDP, j: int, told: float, limits: Array, mean: Array) -> Remark:
+    name = problem.objective if j == 0 else f"'{problem.signals[j].name}'"
+    text = (
+        f"the solve's estimate of {name}, {told:.6g}, lies outside its proved limits, {limits[0]:.6g} to {limits[1]:.6g}: "
+        f"that of the proof, {problem.values_of(mean)[j]:.6g}, is shown in its place, and those of the members are moved with it"
+    )
+    return Remark("estimate-replaced", text)
+
+
+# ---- averages over time ------------------------------------------------------------------------------------------------
+
+
+def without_averages(solution: Solution, request: Request) -> tuple[Request, int]:
+    """The request less the calls that are set aside for averages over time, and these."""
+    kept = 0 if solution.mixture is None else calls_for(solution.problem, request.samples)
+    return replace(request, samples=request.samples - kept), kept
+
+
+def averaged(solution: Solution, simulator: GenerativeModel, calls: int, executor: Executor | None) -> Solution:
+    """The solution whose certificate has averages over time too, from so many calls, if there is anything to average."""
+    proof = solution.certificate
+    if not calls or proof is None or solution.mixture is None:
+        return solution
+    more = with_averages(proof, solution.problem, simulator, solution.mixture, calls, executor)
+    return replace(solution, certificate=more, samples=solution.samples + more.samples - proof.samples)

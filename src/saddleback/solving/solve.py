@@ -11,19 +11,23 @@ In memory, or kept in a folder (:mod:`.kept_run`) from which :func:`resume` take
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from saddleback.certificates import Request
 from saddleback.errors import InputError, nearest, number, require
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.phases import phase
 from saddleback.runs.events import Callback, tell
 from saddleback.runs.file_names import MANIFEST
+from saddleback.runs.problem_place import PYTHON, Remembered, named_again
 from saddleback.runs.run_folder import Origin, Run, check_place, verify_run
 from saddleback.runs.settings import Feasibility, Method, Settings
-from saddleback.runs.targets import load_target, named_again, origin_of
+from saddleback.runs.targets import load_source, origin_of
 from saddleback.runs.work_folder import load_work, owned
 from saddleback.sampling.blocks import Executor
 from saddleback.sampling.executors import make
@@ -31,16 +35,19 @@ from saddleback.sampling.memory import check, check_size, predict_run
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.simulators.function import as_simulator
 from saddleback.simulators.generative_model import GenerativeModel
+from saddleback.simulators.table import table_behind
 from saddleback.solving.find import budget_of, needed
 from saddleback.solving.kept_run import Drawing, Place, Show, is_finished, is_untouched, keeping, put_away
 from saddleback.solving.progress import Progress, certificate_event, finished_event
-from saddleback.solving.solution import Solution
-from saddleback.solving.stored_samples import accept_code
+from saddleback.solving.solution import Solution, presented
+from saddleback.solving.stored_samples import accept_code, seed_of_question
 from saddleback.solving.strict import certified
 from saddleback.solving.to_accuracy import solve_to_accuracy
 
-PYTHON = "python:"
-"""How a run names a problem that was made in Python."""
+_HOW_TO_GO_ON = (
+    "interrupted; what was drawn is kept. Go on with: saddleback.resume({place!r}, problem, simulator), or with: "
+    "saddleback resume {quoted} --problem FILE.py:NAME, where NAME() returns (problem, simulator)"
+)
 
 _MOVED = {name: f"method=Method({name}=...)" for name in Method.__dataclass_fields__} | {
     "certificate": "method=Method(certificate=...): samples now counts the certificate's calls too, and half of them prove "
@@ -60,7 +67,7 @@ def solve(
     samples: float | None = None,
     epsilon: float | None = None,
     max_samples: float | None = None,
-    feasibility: Feasibility = "relaxed",
+    feasibility: Feasibility = "strict",
     delta: float | None = None,
     confidence: float | None = None,
     seed: int = 0,
@@ -84,7 +91,8 @@ def solve(
                   the optimum (in the user's units of the discounted reward) and every constraint to be missed by no more
                   than the same share of its range (strict: by nothing)
     max_samples   with epsilon: give up after this many, 10⁸ unless given; the status says so
-    feasibility   "relaxed": constraints hold up to the accuracy of the run; "strict": they are proved to hold
+    feasibility   "strict": the constraints are proved to hold, at some cost in reward; "relaxed": they hold up to the accuracy
+                  of the run, so one that binds may be missed by as much
     delta         one minus the confidence of everything that is proved together, 0.05 unless given
     confidence    the same the other way round
     seed          the same seed gives the same samples and the same answer
@@ -119,8 +127,14 @@ def solve(
         with owned(out) as work:
             is_finished(work)
             check_place(work.place, problem)
-            place, drawing = Place(work, name, Origin(name)), Drawing(workers, executor)
-            answer = _solve_at(place, problem, needed(model), settings.record(), drawing, progress, callbacks)
+            origin = Origin(name, model=table_behind(problem, needed(model)))
+            place, drawing = Place(work, name, origin), Drawing(workers, executor)
+            try:
+                answer = _solve_at(place, problem, needed(model), settings.record(), drawing, progress, callbacks)
+            except KeyboardInterrupt as interrupt:
+                place_words = {"place": str(work.place), "quoted": shlex.quote(str(work.place))}
+                interrupt.add_note(_HOW_TO_GO_ON.format(**place_words))
+                raise
     elif isinstance(executor, str) or (executor is None and workers != 1):
         with closing(make(executor, workers)) as crew:
             answer = carry_out(problem, model, settings, reuse, crew, progress, callbacks)
@@ -144,7 +158,7 @@ def carry_out(
         check_size(problem)
     if settings.epsilon is not None:
         require(reuse is None, "reuse", "must not be given with epsilon", reuse, "leave one of the two out")
-        found = solve_to_accuracy(problem, needed(simulator), settings, executor, progress, callbacks)
+        found = presented(solve_to_accuracy(problem, needed(simulator), settings, executor, progress, callbacks))
         tell(callbacks, finished_event(found))
         return found
     calls, proof = settings.split(stored=reuse is not None)
@@ -155,9 +169,14 @@ def carry_out(
     found = budget_of(problem, simulator, settings, calls, executor, progress, callbacks, reuse=reuse)
     if proof:
         seed = settings.seed if certificate_seed is None else certificate_seed
-        found = certified(found, needed(simulator), Request(proof, seed, settings.delta, executor=executor))
+        if certificate_seed is None and isinstance(reuse, SampleStore):
+            seed = seed_of_question(seed, problem, settings.feasibility, settings.delta, proof, settings.purpose)
+        request = Request(proof, seed, settings.delta, purpose=settings.purpose, executor=executor)
+        with phase("proving what was found"):
+            found = certified(found, needed(simulator), request)
         if found.certificate is not None:
             tell(callbacks, certificate_event(found.certificate))
+    found = presented(found)
     tell(callbacks, finished_event(found))
     return found
 
@@ -189,17 +208,20 @@ def resume(
         request = load_work(place)
         if request.verb != "solve":
             raise InputError("run", "must hold a solve", request.verb, "go on with `saddleback resume`")
-        target = request.target
-        origin = Origin(target, tuple(request.settings))
+        target, origin = request.target, Origin(request.target)
         if not target.startswith(PYTHON):
-            instance = load_target(named_again(target, None), request.settings)
+            source = named_again(target, None, Remembered.of(request.path, request.settings, finished=False))
+            settings = [] if source.endswith(".toml") else request.settings
+            instance = load_source(target, source, settings)
             problem, simulator = instance.problem, instance.simulator
-            origin = origin_of(target, request.settings, instance)
+            origin = replace(origin_of(source, settings, instance), target=target, path=request.path)
         elif problem is None or simulator is None:
             rule = "must be given: the run was made in Python"
             raise InputError("problem, simulator", rule, None, "pass the two that were given to solve")
-        kept = Place(work, target, origin, force=(place / MANIFEST).is_file())
         model, drawing = as_simulator(problem, simulator).metered(), Drawing(workers, executor)
+        if target.startswith(PYTHON):
+            origin = Origin(target, model=table_behind(problem, model))
+        kept = Place(work, target, origin, force=(place / MANIFEST).is_file())
         if accept_source:
             accept_code(place, problem, model)
         return _solve_at(kept, problem, model, request.options, drawing, progress, callbacks)

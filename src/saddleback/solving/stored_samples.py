@@ -20,6 +20,7 @@ from saddleback.files.json_file import to_plain
 from saddleback.problem.actions import serving_pairs
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.digest import digest
+from saddleback.problem.numerics import on_grid
 from saddleback.runs.certificate_file import ProblemRecord
 from saddleback.runs.file_names import MANIFEST, SAMPLES
 from saddleback.runs.run_folder import Origin
@@ -28,14 +29,14 @@ from saddleback.runs.work_folder import Work, work_folder
 from saddleback.sampling.blocks import Block, BlockSource
 from saddleback.sampling.examination import examine
 from saddleback.sampling.executors import open_executor
-from saddleback.sampling.executors.durable import refuse_link
+from saddleback.sampling.executors.durable import Durable, refuse_link
 from saddleback.sampling.executors.watched import Replayed
 from saddleback.sampling.fingerprint import fingerprint_of
 from saddleback.sampling.store.manifest import require_same
 from saddleback.sampling.store.pooling import PARTS, pool, seeds_of
 from saddleback.sampling.store.recovery import Report
 from saddleback.sampling.store.sample_store import SampleStore, accept_sources, verify_store
-from saddleback.simulators.generative_model import BLOCK, GenerativeModel, Stream, derived_seed
+from saddleback.simulators.generative_model import BLOCK, GenerativeModel, Stream, derived_seed, generator
 from saddleback.simulators.sources import sources_of
 from saddleback.solving.kept_run import Drawing, Show
 from saddleback.solving.prepared import parts_of
@@ -44,6 +45,7 @@ SHARES = {Stream.SOLVER: 1, Stream.EVALUATION: 3}
 """Blocks of every pair in one round, by who they are for: a quarter for the solver, as in a solve."""
 
 _MOST_BLOCKS = 10_000_000  # 4e10 samples
+_SOME_PAIRS = 512  # whose signals tell one question from another
 
 
 def draw_rounds(
@@ -58,32 +60,29 @@ def draw_rounds(
 ) -> tuple[dict[str, Any], Replayed]:
     """Draw what is missing of so many rounds; what there is now, and who drew it.
 
-    ``target`` and ``origin`` are the problem's name for whoever resumes, ``options`` the rounds and the seed.
+    ``target`` and ``origin`` are the problem's name for whoever resumes, ``options`` the seed and the rounds, or in their place
+    the ``samples`` in all.
     """
-    rounds, seed, place = options["rounds"], options["seed"], work.place
+    rounds, seed, place, total = options["rounds"], options["seed"], work.place, options.get("samples")
     chosen = parts_of(problem, Method())
-    if isinstance(chosen.designer, Full):
+    if isinstance(chosen.designer, Full) and total is None:
         _check_rounds(rounds, (problem.num_states or 1) * problem.num_actions)  # before that many are listed
     design = chosen.designer.design(chosen.problem)
     _check_seed(place, seed)
-    _check_rounds(rounds, design.size)
-    work.begin("sample", target, list(origin.settings), options, origin.question)
+    if total is None:
+        _check_rounds(rounds, design.size)
+    work.begin("sample", target, list(origin.settings), options, origin.question, origin.path)
     _make_place(place)
     blocks = BlockSource(simulator, chosen.problem, design.states, design.actions, seed)
     serving = serving_pairs(problem.stand_ins, design.states, design.actions)
     own = list(range(design.size)) if serving is None else np.unique(serving).tolist()
-    tasks = [
-        Block(int(stream), pair, number, BLOCK)
-        for stream, share in SHARES.items()
-        for pair in own
-        for number in range(share * rounds)
-    ]
+    tasks = _tasks(own, rounds, total)
     kept: dict[str, Any] = {"folder": place / SAMPLES, "fields": {"coreset": _coreset(design)}, "counts": True}
     try:
         with open_executor(*drawing, problem=problem, simulator=simulator, progress=show, **kept) as executor:
             assert executor.kept is not None
             examine(problem, simulator, seed, (design.states, design.actions), executor)
-            missing = executor.kept.missing(blocks, tasks)
+            missing = _missing(executor.kept, blocks, tasks)
             for _ in executor.run(blocks.draw, missing):
                 pass
             digest = executor.kept.content_hashes()[f"samples-{seed}"]
@@ -92,8 +91,8 @@ def draw_rounds(
         raise
     work.finish()
     found = {
-        "samples": len(tasks) * BLOCK,
-        "drawn_now": len(missing) * BLOCK,
+        "samples": sum(task.size for task in tasks),
+        "drawn_now": sum(task.size for task in missing),
         "pairs": len(own),
         "design": chosen.names["design"],
         "rounds": rounds,
@@ -202,9 +201,46 @@ def samples_for(
         require(found == begun, str(budget["from"]), rule, found[:12], "solve from the new ones with another --out")
         budget = {**budget, "from_sha256": found}
         asked = {name: value for name, value in budget.items() if name != "from"}  # the folder may be moved
-        text = json.dumps([asked, parts, to_plain(ProblemRecord.of(problem))], sort_keys=True)
-        seed = derived_seed(parts["seed"], int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]))
-        yield store, {"budget": budget, "parts": parts}, seed
+        yield store, {"budget": budget, "parts": parts}, seed_of_question(parts["seed"], problem, asked, parts)
+
+
+def seed_of_question(seed: int, problem: CMDP, *asked: Any) -> int:
+    """The seed of the certificate for what is asked of stored samples: the same for the same question, in any process."""
+    pairs = problem.some_pairs(_SOME_PAIRS, generator(0, Stream.DESIGN, 0, 0))
+    signals = digest(on_grid(np.nan_to_num(problem.utilities(*pairs)), 6))
+    text = json.dumps([*asked, to_plain(ProblemRecord.of(problem)), signals], sort_keys=True)
+    return derived_seed(seed, int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]))
+
+
+def _tasks(pairs: list[int], rounds: int, total: int | None) -> list[Block]:
+    """The blocks of so many rounds, or of as many samples of every pair as ``total`` allows."""
+    parts = sum(SHARES.values())
+    if total is None:
+        wanted = {stream: share * rounds * BLOCK for stream, share in SHARES.items()}
+    else:
+        rule = f"must be at least {parts * len(pairs):,}, {parts} of each of {len(pairs):,} pairs"
+        require(total >= parts * len(pairs), "--samples", rule, total, "draw more, or use features")
+        rule = f"must be at most {_MOST_BLOCKS * BLOCK:,}"
+        require(total <= _MOST_BLOCKS * BLOCK, "--samples", rule, total, "use several folders")
+        each = total // len(pairs)
+        wanted = {Stream.SOLVER: each // parts, Stream.EVALUATION: each - each // parts}
+    return [
+        Block(int(stream), pair, first // BLOCK, min(BLOCK, number - first))
+        for stream, number in wanted.items()
+        for pair in pairs
+        for first in range(0, number, BLOCK)
+    ]
+
+
+def _missing(kept: Durable, blocks: BlockSource, tasks: list[Block]) -> list[Block]:
+    try:
+        return kept.missing(blocks, tasks)
+    except InputError as fault:
+        if not fault.name.startswith("block "):
+            raise
+        # A last block that is shorter or longer than before.
+        rule = "must be what they were when the folder was begun"
+        raise InputError("--samples, --rounds", rule, fault.value, "give the same, or choose another folder") from None
 
 
 def _check_rounds(rounds: int, pairs: int) -> None:

@@ -1,51 +1,69 @@
 """A certificate for a solution: what to prove, the samples for it, and strict feasibility by raising the target.
 
-In strict mode the mixture must leave room for the width of the rollouts that will show V_c ≥ b, so before anything is drawn
-the target is raised by 1.7 times the half-width that is expected. Should the certificate still miss the threshold, the
-target is moved by what was missing, which measures the bias of the estimates too, and a new mixture is certified on new
-samples; attempt j gets δ/2^j, so that all attempts hold together. Over continuous states the features are an approximation
-as a rule, and estimates are biased: there the first attempt is a pilot on a quarter of the samples, and the second is made
-in any case, with the target that the pilot asks for, be it higher or lower.
+In strict mode the mixture must leave room for the limits that will show V_c ≥ b. On a table the solve's own samples are the
+pilot: they foresee how far below the mean of the rollouts their lower limit will lie, h, the standard error s of that mean, and
+the error e of the estimate V̂_c that the target is set for. So before anything is drawn the target is
+
+    b' = b + h + 2·√(s² + e²),        or as near to it as a policy can come,
+
+for a certificate of four fifths of the samples and of δ (of all, where a fifth could not prove any policy). Should it fail, its rollouts have measured V_c itself, with mean z̄ and
+standard error s_1. Of the difference to the estimate the share ω = e²/(e² + s_1²) is taken for error, the rest for noise, and the
+next target, for a new mixture that is certified on the fifth that is left, is
+
+    b' = b + h' + 2·√(s'² + ω s_1²) − ω (z̄ − V̂_c).
+
+All attempts hold together. Where features may only approximate, ω = 1, since a bias is not seen in e. Over continuous states that
+is the rule, and there the first attempt is a pilot on a quarter of the samples, and the second is made in any case.
+
+Of the attempts that prove the constraints the one that proves the most reward is the answer; where none does, the best of them,
+which is not the last: its target was the tightest, and its samples were the fewest.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from statistics import NormalDist
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from saddleback.certificates import Certificate, Guide, Request, certify_guided, expect
-from saddleback.certificates.certificate import SUSPECTED
-from saddleback.certificates.prove import plan_bound
-from saddleback.errors import InputError, Remark, require
+from saddleback.certificates import Certificate, Guide, Request, certify_guided, expected_fall, with_averages
+from saddleback.errors import InputError
 from saddleback.method.evaluators.rollouts import Measured
 from saddleback.method.framework import Outcome
 from saddleback.method.master_lp import solve_master, upper_bound
 from saddleback.method.oracles import simplex_point
+from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy
 from saddleback.problem.spaces import Array
 from saddleback.runs.answer import constraint_reports, member_reports
 from saddleback.runs.settings import Settings
-from saddleback.runs.verdict import Proof, Reason, Status, Verdict
+from saddleback.runs.verdict import Status
 from saddleback.sampling.blocks import Executor
 from saddleback.simulators.function import as_simulator
 from saddleback.simulators.generative_model import GenerativeModel, derived_seed
 from saddleback.solving.find import find_policy, mixture_interval
 from saddleback.solving.prepare import grid_points
 from saddleback.solving.prepared import Prepared
-from saddleback.solving.solution import Solution, refutation, rests_on
+from saddleback.solving.solution import Solution, averaged, settled, without_averages
 
-_SHARES, _PILOT_SHARES = (0.75, 0.75, 1.0), (0.25, 0.75, 1.0)  # of the samples that are left, for each attempt
-_ATTEMPTS = len(_SHARES)
-_USELESS = 0.25  # of H: a bound that much too high
-_MARGIN = 1.4  # half-widths of room: the measured limit is itself uncertain
-_AGAIN = 1 << 20  # rounds from here on are those of second and later certificates from the same samples
-_NO_BOUND = Remark("no-bound", "no bound over all policies: from so few samples it would say nothing")
-ROOM = 1.7
-"""Expected half-widths between target and threshold: the estimate that the target is set for errs too."""
+
+class _Attempt(NamedTuple):
+    """The share of the samples that are left, and of δ."""
+
+    share: float
+    level: float
+
+
+_ATTEMPTS = (_Attempt(0.8, 0.8), _Attempt(1.0, 0.2))
+_AT_ONCE = (_Attempt(1.0, 1.0),)
+_WITH_PILOT = (_Attempt(0.25, 0.2), _Attempt(0.75, 0.6), _Attempt(1.0, 0.2))
+_ERRORS = 2.0  # standard errors of room between target and what the certificate is expected to need
+_HALVINGS = 5  # of the way from the threshold to the target that is wanted, where no policy comes as far
+ROOM = 1.5
+"""Expected half-widths between target and threshold, as a rule of thumb for what a proof will give up."""
 
 
 def issue_certificate(
@@ -66,75 +84,99 @@ def issue_certificate(
     same samples was made with: the question may have been chosen in the light of its answer. ``allowance`` is the violation
     that still counts as feasible, in utilities.
     """
-    request = Request(samples, seed, delta, allowance, interval, executor=executor)
-    return _issue(solution, as_simulator(solution.problem, simulator).metered(), request)
+    request, kept = without_averages(solution, Request(samples, seed, delta, allowance, interval, executor=executor))
+    model = as_simulator(solution.problem, simulator).metered()
+    certificate = _issue(solution, model, request)
+    if not kept or solution.mixture is None:
+        return certificate
+    return with_averages(certificate, solution.problem, model, solution.mixture, kept, executor)
 
 
 def _issue(solution: Solution, simulator: GenerativeModel, request: Request) -> Certificate:
-    rule = "must not have been used for a certificate of these samples before"
-    require(request.seed not in solution.certificate_seeds, "seed", rule, request.seed, "use another")
     guide = guide_of(solution)
-    if not _says_nothing(guide, request):
+    assert solution.prepared is not None
+    policy = None if guide.mixture is None else [p.key() for p in guide.mixture.members]
+    weights = None if guide.mixture is None else guide.mixture.weights
+    asked = (request.samples, request.delta, request.allowance, request.interval, request.purpose)
+    with solution.prepared.proving(request.seed, "certificate", policy, weights, guide.sigma, *asked):
         return certify_guided(guide, simulator, request)
-    certificate = certify_guided(dataclasses.replace(guide, sigma=None), simulator, request)
-    others = [remark for remark in certificate.remarks if remark.kind != _NO_BOUND.kind]
-    return dataclasses.replace(certificate, remarks=(_NO_BOUND, *others))
-
-
-def _says_nothing(guide: Guide, request: Request) -> bool:
-    """Whether a bound over all policies of continuous states would be trivial or nearly so: rollouts need the samples more."""
-    problem = guide.problem
-    if problem.num_states is not None or guide.mixture is None or guide.sigma is None:
-        return False
-    plan = plan_bound(guide, guide.sigma, request.samples // 2, request.delta, draft=True)
-    if plan is None:
-        return False
-    H, excess = problem.horizon, plan.expected_excess
-    return excess >= _USELESS * H or plan.estimate + excess >= H
 
 
 def certified(solution: Solution, simulator: GenerativeModel, request: Request) -> Solution:
-    """The solution with its certificate; in strict mode with a target that lets feasibility be shown."""
+    """The solution with its certificate, and averages over time where a constraint was given per step."""
+    request, kept = without_averages(solution, request)
+    return averaged(with_proof(solution, simulator, request), simulator, kept, request.executor)
+
+
+def with_proof(solution: Solution, simulator: GenerativeModel, request: Request) -> Solution:
+    """The solution with its certificate alone; in strict mode the target is one that lets feasibility be shown."""
     if solution.prepared is None:
         return _without_samples(solution, request)
-    if request.seed in solution.certificate_seeds:
-        seed = derived_seed(request.seed, _AGAIN + len(solution.certificate_seeds))
-        request = dataclasses.replace(request, seed=seed)
+    request = dataclasses.replace(request, seed=solution.prepared.fresh_seed(request.seed))
     if _is_strict(solution) and solution.mixture is not None and _retargets(solution):
-        return _strict(_with_room(solution, request), simulator, request)
+        return _strict(_over_all_columns(solution), simulator, request)
     return with_certificate(solution, _issue(solution, simulator, request))
 
 
 def _strict(solution: Solution, simulator: GenerativeModel, request: Request) -> Solution:
     """Certify, and certify again with a target that follows from what was measured, until the constraints are proved."""
-    samples, seed, delta = request.samples, request.seed, request.delta
-    pilot, solution = solution.problem.num_states is None, _over_all_columns(solution)
-    shares = _PILOT_SHARES if pilot else _SHARES
+    samples, seed, delta, parts = request.samples, request.seed, request.delta, solution.prepared
+    assert parts is not None
+    pilot = solution.problem.num_states is None
+    attempts = _WITH_PILOT if pilot else _ATTEMPTS if _worth_another(solution, request) else _AT_ONCE
     spent, seeds, proofs = 0, solution.certificate_seeds, list[tuple[Solution, Certificate]]()
-    for attempt, part in enumerate(shares, start=1):
-        share = int((samples - spent) * part)
-        round_seed = seed if attempt == 1 else derived_seed(seed, attempt)
-        part_of = dataclasses.replace(request, samples=share, seed=round_seed, delta=delta / 2**attempt)
-        certificate = _issue(solution, simulator, part_of)
+    for number, attempt in enumerate(attempts, start=1):
+        share = max(1, int((samples - spent) * attempt.share))
+        round_seed = seed if number == 1 else parts.fresh_seed(derived_seed(seed, number))
+        part = dataclasses.replace(request, samples=share, seed=round_seed, delta=delta * attempt.level)
+        if number == 1:
+            solution = _with_room(solution, part) or solution
+        certificate = _issue(solution, simulator, part)
         spent += certificate.samples
         seeds += (round_seed,)
         proofs.append((solution, certificate))
-        if certificate.contradictions:
+        if certificate.contradictions or number == len(attempts) or not certificate.constraints:
             break
         proved = certificate.feasible == "certified"
-        left = (samples - spent) * shares[min(attempt, _ATTEMPTS - 1)]
-        if attempt == _ATTEMPTS or not certificate.constraints or left < 1 or (proved and not (pilot and attempt == 1)):
+        left = (samples - spent) * attempts[number].share
+        if left < 1 or (proved and not (pilot and number == 1)):
             break
-        again = retargeted(solution, _measured_target(solution, certificate, share / left, proved))
-        if again.mixture is None or (again.status is not Status.SOLVED and not proved):
+        following = dataclasses.replace(part, samples=int(left), delta=delta * attempts[number].level)
+        again = _with_room(solution, following, certificate)
+        if again is None:
             break
         solution = _over_all_columns(again)
-    # All attempts hold together, so the best of those that prove the constraints may be picked.
-    proved_ones = [x for x in proofs if x[1].feasible == "certified" and not proofs[-1][1].contradictions]
-    worst = [-math.inf if c.value is None else c.value[0] for _, c in proved_ones]
-    solution, certificate = proved_ones[int(np.argmax(worst))] if worst else proofs[-1]
+    solution, certificate = _best(proofs)
     certificate = dataclasses.replace(certificate, samples=spent, confidence=1 - delta)
     return dataclasses.replace(with_certificate(solution, certificate), certificate_seeds=seeds)
+
+
+def _best(proofs: Sequence[tuple[Solution, Certificate]]) -> tuple[Solution, Certificate]:
+    """Of the attempts that prove the constraints the one that proves the most; all hold together, so it may be picked.
+
+    Where none does: of those whose constraints hold by the middle of their limits the one that earns the most, else the one
+    that misses the least. A contradiction is about all of them, and ends the attempts.
+    """
+    if proofs[-1][1].contradictions:
+        return proofs[-1]
+
+    def merit(proof: tuple[Solution, Certificate]) -> tuple[bool, bool, float]:
+        solution, certificate = proof
+        if certificate.value is None or not certificate.constraints:
+            return False, False, -math.inf
+        limits = _unit_limits(solution.problem, [certificate.value, *certificate.constraints])
+        proved, middle = certificate.feasible == "certified", limits.mean(axis=0)
+        missed = float((solution.problem.thresholds - middle[1:]).max())
+        reward = float(limits[0, 0]) if proved else float(middle[0])
+        return proved, proved or missed <= 0, reward if proved or missed <= 0 else -missed
+
+    return max(proofs, key=merit)
+
+
+def _unit_limits(problem: CMDP, limits: Sequence[tuple[float, float]]) -> Array:
+    """Limits of reward and constraints in utilities, lower and upper ``(2, 1+m)``."""
+    ends = [problem.unit_values_of(np.array(end)) for end in zip(*limits, strict=True)]
+    return np.sort(np.array(ends), axis=0)
 
 
 def _over_all_columns(solution: Solution) -> Solution:
@@ -166,56 +208,16 @@ def _over_all_columns(solution: Solution) -> Solution:
     )
 
 
-def _measured_target(solution: Solution, certificate: Certificate, fewer: float, lower: bool) -> Array:
-    """The target whose mixture the next certificate, with so many times ``fewer`` samples, should just prove.
-
-    The estimates promised the target; the lower limit says what came of it, noise and bias together. So b' moves by b − limit,
-    and by what the half-width h is about to change: b' + (b − limit) − h + 1.4·h·√fewer. Only ``lower`` lets b' fall.
-    """
-    problem = solution.problem
-    base, scale = (problem.base[1:] * problem.horizon)[:, None], problem.scale[1:, None]
-    limits = (np.array(certificate.constraints) - base) / scale
-    low, half = limits.min(axis=1), np.ptp(limits, axis=1) / 2
-    step = problem.thresholds - low + half * (_MARGIN * math.sqrt(fewer) - 1.0)
-    if not lower:
-        step = np.where(low < problem.thresholds, np.maximum(step, 0.0), 0.0)
-    return np.asarray(_target(solution) + step)
-
-
 def with_certificate(solution: Solution, certificate: Certificate) -> Solution:
     """The solution with its certificate; its samples count too, and a proof may settle the verdict."""
     return dataclasses.replace(
         solution,
-        verdict=_settled(solution, certificate),
+        verdict=settled(solution, certificate),
         samples=solution.samples + certificate.samples,
         remarks=tuple(r for r in solution.remarks if r.kind != "no-guarantee"),
         certificate=certificate,
         certificate_seeds=(*solution.certificate_seeds, certificate.seed),
     )
-
-
-def _settled(solution: Solution, certificate: Certificate) -> Verdict:
-    """What the proof makes of the verdict; that nothing was promised before it no longer matters."""
-    verdict = dataclasses.replace(solution.verdict, promised=None)
-    if certificate.contradictions:
-        found = "; ".join(remark.text for remark in certificate.contradictions)
-        return Verdict(Status.UNDECIDED, Reason.CONTRADICTED, detail=f"{found}; {SUSPECTED}")
-    parts = solution.prepared
-    if certificate.infeasible:
-        proof = Proof.PROVED if parts is None else rests_on(parts.design)
-        reason = Reason.NO_POLICY if verdict.reason is Reason.PROBABLY_NO_POLICY else verdict.reason
-        return dataclasses.replace(verdict, status=Status.INFEASIBLE, reason=reason, proof=proof)
-    if solution.mixture is None:
-        return verdict
-    refuted = refutation(solution.problem, certificate)
-    if refuted is not None and verdict.status is Status.SOLVED:
-        return refuted
-    if _is_strict(solution):
-        if certificate.feasible == "certified" and verdict.status in (Status.SOLVED, Status.UNDECIDED):
-            return Verdict(Status.SOLVED, Reason.HOLDS_PROVED)
-        if certificate.feasible != "certified" and verdict.status is Status.SOLVED:
-            return Verdict(Status.UNDECIDED, Reason.STRICT_NOT_PROVED)
-    return verdict
 
 
 def _asked(solution: Solution) -> Settings:
@@ -268,16 +270,65 @@ def guide_of(solution: Solution) -> Guide:
     return Guide(problem, parts.design, earlier, solution.mixture, sigma)
 
 
-def _with_room(solution: Solution, request: Request) -> Solution:
-    """Raise the target above b by what the rollouts are expected to need."""
-    widths = expect(guide_of(solution), request.samples, request.delta / 2).half_widths[1:]
-    b = solution.problem.thresholds
-    target = np.maximum(_target(solution), b + ROOM * widths)
-    if np.all(target <= _target(solution) + 1e-12):
-        return solution
-    raised = retargeted(solution, target)
-    usable = raised.mixture is not None and raised.status is Status.SOLVED
-    return raised if usable else solution
+def _with_room(solution: Solution, request: Request, seen: Certificate | None = None) -> Solution | None:
+    """The solution for a target that such a certificate should prove, as far as a policy can follow; None where none can.
+
+    ``seen`` is what an earlier certificate has made of the solution.
+    """
+    problem, parts = solution.problem, solution.prepared
+    assert parts is not None
+    expected, target = expected_fall(guide_of(solution), request), problem.thresholds
+    error, found = _error(solution), np.zeros(problem.num_constraints)
+    rolled = None if seen is None else seen.evidence.rollouts
+    if rolled is not None:
+        z, squared = np.array(rolled.mean)[1:], np.array(rolled.variance)[1:] / max(1, rolled.number)
+        exact = parts.design.operator is None
+        share = error**2 / np.maximum(error**2 + squared, 1e-300) if exact else np.ones(len(z))
+        found, error = share * (z - _estimates(solution)), np.sqrt(share * squared)
+    wanted = target + expected.below[1:] + _ERRORS * np.hypot(expected.noise[1:], error) - found
+    return _towards(solution, wanted)
+
+
+def _towards(solution: Solution, wanted: Array) -> Solution | None:
+    """The solution for the target ``wanted``, or for the farthest on the way there that a policy reaches by the estimates."""
+    assert solution.prepared is not None
+    b, H = solution.problem.thresholds, solution.problem.horizon
+    known = np.array([values for _, values in solution.prepared.oracle.columns])[:, 1:]
+    wanted = np.minimum(wanted, np.maximum(b, known.max(axis=0)))  # beyond it lies nothing
+    best, reached, missed = None, 0.0, 1.0
+    for number in range(1 + _HALVINGS):
+        step = missed if number == 0 else (reached + missed) / 2
+        raised = retargeted(solution, b + step * (wanted - b))
+        if raised.mixture is not None and np.all(_estimates(raised) >= _target(raised) - 1e-6 * H):
+            best, reached = raised, step
+            if number == 0:
+                break
+        else:
+            missed = step
+    return best
+
+
+def _worth_another(solution: Solution, request: Request) -> bool:
+    """Whether the last attempt's share of the samples could prove the constraints of the safest policy there is."""
+    assert solution.prepared is not None
+    last = dataclasses.replace(request, samples=max(1, round(request.samples * (1 - _ATTEMPTS[0].share))))
+    values = np.array([v for _, v in solution.prepared.oracle.columns])[:, 1:]
+    room = values - solution.problem.thresholds
+    below = expected_fall(guide_of(solution), dataclasses.replace(last, delta=request.delta * _ATTEMPTS[1].level)).below
+    return bool(np.any(np.all(room > below[1:], axis=1)))
+
+
+def _estimates(solution: Solution) -> Array:
+    """The estimates of the constraints' values, in utilities ``(m,)``."""
+    values = np.array([0.0, *(row.value for row in solution.constraints)])
+    return np.asarray(solution.problem.unit_values_of(values)[1:])
+
+
+def _error(solution: Solution) -> Array:
+    """The standard error of the constraints' estimates, in utilities ``(m,)``, from their likely ranges."""
+    normal = NormalDist().inv_cdf((1 + _asked(solution).confidence) / 2)
+    widths = [0.0 if row.low is None or row.high is None else row.high - row.low for row in solution.constraints]
+    return np.abs(np.array(widths) / solution.problem.scale[1:]) / (2 * normal)
 
 
 def _without_samples(solution: Solution, request: Request) -> Solution:

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 
 from saddleback.certificates import Request, expect
 from saddleback.certificates.guide import hidden_by_starts
+from saddleback.certificates.values.averages import calls_for
 from saddleback.errors import InputError, require
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.numerics import rounded
@@ -32,8 +33,8 @@ from saddleback.sampling.memory import check, predict_run
 from saddleback.simulators.generative_model import GenerativeModel, derived_seed
 from saddleback.solving.find import budget_of
 from saddleback.solving.progress import Progress, certificate_event, round_event
-from saddleback.solving.solution import Solution, rests_on
-from saddleback.solving.strict import certified, guide_of
+from saddleback.solving.solution import Solution, averaged, refutation, rests_on
+from saddleback.solving.strict import guide_of, with_proof
 
 _FIRST_SAMPLES, _PER_PAIR = 2_000, 20
 _LEAST_GROWTH, _MOST_GROWTH = 1.5, 8.0
@@ -72,7 +73,13 @@ def solve_to_accuracy(
         return simulator.num_queries - before
 
     def ended(found: Solution) -> Solution:
-        """The solution of the whole run: all calls count, and all certificates hold together."""
+        """The solution of the whole run: all calls count, and all certificates hold together.
+
+        Averages over time come from calls beyond the certificate's, which was planned for the accuracy.
+        """
+        proof = found.certificate
+        calls = 0 if proof is None else min(calls_for(problem, proof.samples), max_samples - spent())
+        found = averaged(found, simulator, calls, executor)
         record: Choices = {**found.settings, "epsilon": epsilon, "delta": delta, "rounds": [r.size for r in rounds]}
         proof = found.certificate and dataclasses.replace(found.certificate, confidence=1 - delta)
         return dataclasses.replace(found, samples=spent(), settings=record, certificate=proof)
@@ -99,8 +106,9 @@ def solve_to_accuracy(
         proving = last or not _NEAR * epsilon < hope < math.inf
         if proving:
             enough, again = max(1, min(size, left)), derived_seed(seed, len(rounds) + 1)
-            request = Request(enough, again, level, allowed / problem.reward_span, executor=executor)
-            found = certified(found, simulator, request)
+            span, any_bound = problem.reward_span, problem.num_states is not None
+            request = Request(enough, again, level, allowed / span, any_bound=any_bound, executor=executor)
+            found = with_proof(found, simulator, request)
             if found.certificate is not None:
                 tell(callbacks, certificate_event(found.certificate))
         rounds.append(_Round(found, _proved_error(found, strict) if proving else hope, size, proving))
@@ -122,7 +130,7 @@ def _expected_error(found: Solution, samples: int, delta: float) -> float:
     """The error that a certificate may be hoped to show, in units of the reward; inf where nothing can be foreseen."""
     if found.mixture is None or found.prepared is None:
         return math.inf
-    widths, gap = expect(guide_of(found), samples, delta)
+    widths, gap = expect(guide_of(found), Request(samples, 0, delta, any_bound=True))
     return max(gap, float(widths[1:].max())) * found.problem.reward_span
 
 
@@ -173,4 +181,6 @@ def _unmet(rounds: list[_Round], epsilon: float, allowed: str, limit: str) -> So
         allowed=allowed,
         limit=limit,
     )
-    return dataclasses.replace(best.solution, verdict=verdict)
+    proof = best.solution.certificate
+    refuted = None if proof is None else refutation(best.solution.problem, proof, verdict)
+    return dataclasses.replace(best.solution, verdict=refuted or verdict)

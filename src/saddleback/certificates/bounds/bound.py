@@ -9,9 +9,10 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from saddleback.certificates.assumptions import BOUNDED
 from saddleback.certificates.certificate import BoundEvidence
 from saddleback.certificates.guide import Guide
-from saddleback.certificates.values.intervals import maurer_pontil_half_width
+from saddleback.certificates.values.intervals import chernoff_upper
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Array
 from saddleback.sampling.buffer import Buffer
@@ -101,16 +102,63 @@ def at_start(problem: CMDP, V_at_start: Array) -> float:
     return float(np.dot(problem.start.weights, V_at_start))
 
 
-def reward_widths(problem: CMDP, fresh: Buffer, sigma: Array, delta: float) -> Array:
-    """By how much the observed mean of □_σ may be wrong at each pair, ``(c,)``; zero where the rewards are known."""
-    seen = np.flatnonzero(problem.observed & (sigma > 0))
-    out = np.zeros(fresh.design.size)
-    if not seen.size:
-        return out
-    noise = fresh.signal_noise(problem)
-    level = delta / (fresh.design.size * len(seen))
-    for x, n in enumerate(fresh.counts.tolist()):
-        for j in seen:
-            variance = float(noise[x, j]) ** 2 * n / max(1, n - 1)
-            out[x] += sigma[j] * (1.0 if n < 2 else min(1.0, maurer_pontil_half_width(variance, n, 1.0, level)))
-    return out
+class RewardWidths(NamedTuple):
+    """By how much □_σ may lie below and above its observed mean at each pair, ``(c,)``; zero where it is known."""
+
+    below: Array
+    above: Array
+
+
+class ExpectedRewards(NamedTuple):
+    """What earlier samples make of r, c_1..c_m and of their standard deviations at each pair, ``(c, 1+m)``.
+
+    Pairs that differ by no more than chance are taken for alike: an allocation that follows the noise of the earlier
+    samples starves pairs that are as good as the others.
+    """
+
+    means: Array
+    noise: Array
+
+    @classmethod
+    def of(cls, problem: CMDP, earlier: Buffer) -> ExpectedRewards:
+        """Means and variances that are only observed are drawn to those of all pairs, as far as their own errors reach."""
+        means, noise = earlier.utilities(problem), earlier.signal_noise(problem)
+        errors = noise**2 / earlier.counts[:, None]
+        between = np.maximum(0.0, means.var(axis=0) - errors.mean(axis=0))
+        own = np.where(problem.observed, between / np.maximum(between + errors, 1e-300), 1.0)
+        drawn = [own * x + (1 - own) * x.mean(axis=0) for x in (means, noise**2)]
+        return cls(drawn[0], np.sqrt(drawn[1]))
+
+    def widths(self, problem: CMDP, sigma: Array, counts: Array | NDArray[np.int64], delta: float) -> Array:
+        """What :meth:`limits` will leave above with so many samples of each pair, about ``(c,)``."""
+        seen = _observed(problem, sigma)
+        L = math.log(len(counts) * max(1, len(seen)) / delta)
+        noise = self.noise[:, seen] @ sigma[seen]
+        return np.asarray(noise * np.sqrt(2 * L / counts) + float(sigma[seen].sum()) * L / counts)
+
+    def limits(self, problem: CMDP, fresh: Buffer, sigma: Array, delta: float, above: float = 0.5) -> RewardWidths:
+        """Limits at 1 − δ for all pairs together, a share ``above`` of it for those above.
+
+        Each is Maurer and Pontil's or Chernoff's, whichever the earlier samples expect to be narrower.
+        """
+        seen, n, out = _observed(problem, sigma), fresh.counts, np.zeros((2, fresh.design.size))
+        means, deviations = fresh.utilities(problem), fresh.signal_deviations(problem)
+        for side, share in enumerate((1 - above, above)):
+            L = math.log(fresh.design.size * max(1, len(seen)) / (share * delta))
+            for j in seen:
+                guess, x = (1 - y[:, j] if side == 0 else y[:, j] for y in (self.means, means))
+                rare = chernoff_upper(guess, n, L) - guess < _maurer_pontil(self.noise[:, j], n, L)
+                widths = np.where(rare, chernoff_upper(x, n, L) - x, _maurer_pontil(deviations[:, j], n, L))
+                out[side] += sigma[j] * np.minimum(1.0, widths)
+        return RewardWidths(*out)
+
+
+def _observed(problem: CMDP, sigma: Array) -> NDArray[np.int64]:
+    """The signals that □_σ has from the simulator."""
+    return np.flatnonzero(problem.observed & (sigma > 0))
+
+
+def _maurer_pontil(deviations: Array, n: NDArray[np.int64], log_inverse_delta: float) -> Array:
+    """The half-width of a mean in [0, 1] from the standard deviation of its samples, one-sided."""
+    L, spare = log_inverse_delta + math.log(2), np.maximum(n - 1, 1)
+    return np.where(n < 2, 1.0, deviations * np.sqrt(2 * L / spare) + 7 * L / (3 * spare))

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from saddleback.certificates.assumptions import bound_assumes
-from saddleback.certificates.bounds.bound import Bound, BoundPlan, at_start, reward_widths
+from saddleback.certificates.bounds.bound import Bound, BoundPlan, ExpectedRewards, at_start
 from saddleback.certificates.guide import Guide
 from saddleback.certificates.values.intervals import Bets, expected_width, stakes
 from saddleback.designs.design import Design
@@ -45,12 +45,13 @@ _BY_SPREAD = 0.5  # share of the samples that follow the variance of V; the rest
 
 @dataclass(frozen=True)
 class LinearPlan(BoundPlan):
-    """θ̃ ``(d,)``, the range V is cut to, and the guessed spread of V at each pair ``(c,)``."""
+    """θ̃ ``(d,)``, the range V is cut to, the guessed spread of V at each pair ``(c,)``, and what rewards are expected."""
 
     theta: Array
     low: float
     high: float
     spread: Array
+    rewards: ExpectedRewards
 
     def prove(self, problem: CMDP, fresh: Buffer, delta: float) -> Bound:
         """The bound from a fresh buffer over the coreset."""
@@ -61,7 +62,7 @@ class LinearPlan(BoundPlan):
         bets = Bets(counted(fresh).empirical_model(), n, stakes(self.spread, n, goal, self.high - self.low), goal)
         V = np.clip(_maximum(fresh, self.theta), self.low, self.high)
         upper, lower = bets.upper(V), bets.lower(V)
-        w = gamma * (upper - lower) / 2 + reward_widths(problem, fresh, self.sigma, delta / 2)
+        w = gamma * (upper - lower) / 2 + np.maximum(*self.rewards.limits(problem, fresh, self.sigma, delta / 2))
         worst = _worst_residual(problem, fresh, gamma * (upper + lower) / 2, w, self)
         value = min(H, at_start(problem, self.at(problem, problem.start.states)) + H * worst)
         assumes = bound_assumes(problem, design)
@@ -82,7 +83,7 @@ class Coreset:
         problem, design, earlier = guide.problem, guide.design, guide.earlier
         features, gamma, H = problem.required_features(), problem.gamma, problem.horizon
         goal = math.log(2 * design.size / delta)
-        box, noise = _mean_rewards(problem, earlier) @ sigma, earlier[-1].signal_noise(problem) @ sigma
+        box, rewards = _mean_rewards(problem, earlier) @ sigma, ExpectedRewards.of(problem, earlier[-1])
         near = _NEAR_DRAFT if draft else _NEAR
         theta = _value_iteration(problem, design, earlier, box, near)
         estimate = at_start(problem, np.clip(features.maximum(problem.start.states, theta), 0.0, H))
@@ -94,10 +95,11 @@ class Coreset:
             spread = _spread(earlier, theta, low, high)
             share = (1 - _BY_SPREAD) * design.weights + _BY_SPREAD * spread**2 / np.sum(spread**2)
             counts = np.maximum(2, (samples * rounded(share)).astype(np.int64))
-            w = gamma * expected_width(spread, counts, goal, high - low) + noise * np.sqrt(2 * goal / counts)
+            w = gamma * expected_width(spread, counts, goal, high - low)
+            w += rewards.widths(problem, sigma, counts, delta / 2)
             theta = _value_iteration(problem, design, earlier, box + w, near, theta)
         excess = H * design.lebesgue * float(w.max())
-        return LinearPlan(sigma, counts, estimate, excess, theta, low, high, spread)
+        return LinearPlan(sigma, counts, estimate, excess, theta, low, high, spread, rewards)
 
 
 def _worst_residual(problem: CMDP, fresh: Buffer, q: Array, w: Array, plan: LinearPlan) -> float:

@@ -22,22 +22,26 @@ log(3SA/δ) each; the smaller bound counts.
 optimistic policy. Before the fresh samples are drawn their numbers n_x are moved towards n_x ∝ μ(x)·(−n_x ∂w_x/∂n_x), the
 condition for the least sum, on the estimated model of the earlier samples; a pair left with few samples becomes tempting to
 the optimistic policy, is visited, and gets more.
+
+**Pairs without samples.** Where earlier samples have not reached a state, no fresh ones are drawn there, and all that is known is
+0 ≤ V* ≤ H: its □ counts as 1, its V is H, and T V ≤ V holds there by itself. Then D = H, which needs no proof.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from saddleback.certificates.bounds.bound import Bound, BoundPlan, at_start, reward_widths
+from saddleback.certificates.bounds.bound import Bound, BoundPlan, ExpectedRewards, at_start
 from saddleback.certificates.guide import Guide
 from saddleback.certificates.values.intervals import Bets, expected_width, stakes
 from saddleback.method.evaluators.lstd import EmpiricalChain
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.numerics import PLAN_DIGITS, first_largest, on_grid
+from saddleback.problem.numerics import PLAN_DIGITS, TIE, first_largest, on_grid
 from saddleback.problem.policies import TabularPolicy
 from saddleback.problem.spaces import Array
 from saddleback.sampling.buffer import Buffer, counted
@@ -51,34 +55,41 @@ _ROUNDS = 12
 _ALLOCATION_STEPS, _DRAFT_STEPS = 16, 4
 _FLOOR = 0.15  # share of the samples that every pair gets alike
 _OPTIMISM = 1.5  # c
+_ABOVE = 0.8  # of the δ for observed rewards; those below only serve the span
 _ROUGHLY = 1e-4  # of H: accuracy of value iteration where only the plan depends on it
 
 
 @dataclass(frozen=True)
 class TabularPlan(BoundPlan):
-    """The frozen V ``(S,)``, its spread at each pair ``(SA,)``, and the guessed span D of V*."""
+    """The frozen V ``(S,)``, its spread at each pair ``(SA,)``, the guessed span D of V*, and what rewards are expected."""
 
     frozen: Array
     spread: Array
     span: float
+    rewards: ExpectedRewards
 
     def prove(self, problem: CMDP, fresh: Buffer, delta: float) -> Bound:
         """The bound from a fresh buffer over all pairs."""
         S, A = fresh.tabular_shape(problem)
         share = delta / 2 if np.any(problem.observed) else delta  # the other half is for the rewards
         goal, H, gamma = math.log(3 * S * A / share), problem.horizon, problem.gamma
-        means, widths = fresh.utilities(problem) @ self.sigma, reward_widths(problem, fresh, self.sigma, delta / 2)
+        means = fresh.utilities(problem) @ self.sigma
+        w_below, w_above = self.rewards.limits(problem, fresh, self.sigma, delta / 2, _ABOVE)
+        means, w_above = _with_unsampled(fresh, means, 1.0), _with_unsampled(fresh, w_above, 0.0)
         P, n, frozen, support = counted(fresh).empirical_model(), fresh.counts, self.frozen, fresh.support
         wide = Bets(P, n, stakes(self.spread, n, goal, float(np.ptp(frozen))), goal)
-        above = _best(problem, means + widths + gamma * wide.upper(frozen[support])) - frozen
-        below = frozen - _best(problem, means - widths + gamma * wide.lower(frozen[support]))
+        above = (
+            _best(problem, _with_unsampled(fresh, means + w_above + gamma * wide.upper(frozen[support]), H)) - frozen
+        )
+        lower = _with_unsampled(fresh, means - w_below + gamma * wide.lower(frozen[support]), 0.0)
+        below = frozen - _best(problem, lower)
         up, down = H * max(0.0, float(above.max())), H * max(0.0, float(below.max()))
         span = min(H, float(frozen.max()) + up) - max(0.0, float(frozen.min()) - down)
         bounds = [at_start(problem, frozen[problem.start.states]) + up, H]
         plain = V = _value_iteration(problem, fresh, means)
         if span <= self.span:
             narrow = Bets(P, n, stakes(self.spread, n, goal, self.span), goal)
-            V = _optimistic(problem, fresh, means + widths, narrow, plain)
+            V = _optimistic(problem, fresh, means + w_above, narrow, plain)
             bounds.append(at_start(problem, V[problem.start.states]))
         estimate = at_start(problem, plain[problem.start.states])
         arrays = self._arrays(problem, fresh, V)
@@ -88,12 +99,14 @@ class TabularPlan(BoundPlan):
         """What the bound can be computed again from: the samples as counts, what was frozen, and a function above V*."""
         P, start = counted(fresh).empirical_model(), np.zeros(len(self.frozen))
         np.add.at(start, problem.start.states, problem.start.weights)
+        lengths = _with_unsampled(fresh, np.diff(P.indptr), 0)
+        kept = np.repeat(lengths > 0, np.diff(P.indptr))
         return {
-            "counts": np.rint(P.data * np.repeat(fresh.counts, np.diff(P.indptr))).astype(np.int64),
-            "next_states": np.asarray(fresh.support)[P.indices].astype(np.int64),
-            "first": P.indptr.astype(np.int64),
+            "counts": np.rint(P.data * np.repeat(fresh.counts, np.diff(P.indptr))).astype(np.int64)[kept],
+            "next_states": np.asarray(fresh.support)[P.indices].astype(np.int64)[kept],
+            "first": np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
             "signals": fresh.utilities(problem),
-            "noise": fresh.signal_noise(problem),
+            "noise": fresh.signal_deviations(problem),
             "frozen": self.frozen,
             "spread": self.spread,
             "span": np.array(self.span),
@@ -114,14 +127,16 @@ class AllPairs:
         problem, earlier = guide.problem, guide.earlier[-1]
         S, A = earlier.tabular_shape(problem)
         goal, H, gamma = math.log(3 * S * A / delta), problem.horizon, problem.gamma
-        box, noise = earlier.utilities(problem) @ sigma, earlier.signal_noise(problem) @ sigma
+        rewards = ExpectedRewards.of(problem, earlier)
+        box = _with_unsampled(earlier, rewards.means @ sigma, 1.0)
         plain = V = _value_iteration(problem, earlier, box, accuracy=_ROUGHLY)
         base = at_start(problem, plain[problem.start.states])
-        n = equal = np.full(S * A, samples / (S * A))
+        n = equal = _equal(earlier, samples)
         best, excess, visits = (math.inf, equal), 0.0, np.zeros(S * A)
         for _ in range(_DRAFT_STEPS if draft else _ALLOCATION_STEPS):
             spread, D = _spread(earlier, V), min(H, float(np.ptp(plain)) + 2 * excess)
-            w = gamma * expected_width(spread, n, goal, D) + noise * np.sqrt(2 * goal / n)
+            w_box = rewards.widths(problem, sigma, n, delta / 2)
+            w = _with_unsampled(earlier, gamma * expected_width(spread, n, goal, D) + w_box, 0.0)
             V = _value_iteration(problem, earlier, box + w, V, _ROUGHLY)
             excess = at_start(problem, V[problem.start.states]) - base
             if excess < best[0] - _ROUGHLY * 1e-3 * H:  # by more than rounding errors
@@ -129,46 +144,72 @@ class AllPairs:
             Q = (box + w + gamma * earlier.average(V[earlier.support])).reshape(S, A)
             chain = EmpiricalChain(problem, earlier, TabularPolicy.deterministic(first_largest(Q, axis=1), A))
             visits = 0.6 * visits + 0.4 * chain.visits()
-            fall = (gamma * spread + noise) * np.sqrt(goal / (2 * n)) + gamma * D * goal / n  # −n ∂w/∂n, about
-            slope = visits * fall
+            fall = gamma * (spread * np.sqrt(goal / (2 * n)) + D * goal / n) + w_box / 2  # −n ∂w/∂n, about
+            slope = _with_unsampled(earlier, visits * fall, 0.0)
             if slope.sum() == 0:  # γ = 0 and known rewards: there is nothing to learn
                 break
             n = np.sqrt(n * ((1 - _FLOOR) * samples * slope / slope.sum() + _FLOOR * equal))
-            n *= samples / n.sum()
-        n = on_grid(best[1], PLAN_DIGITS)
+            n *= samples / _with_unsampled(earlier, n, 0.0).sum()
+        n = on_grid(_with_unsampled(earlier, best[1], 0.0), PLAN_DIGITS)
         counts = np.maximum(1, (n * min(1.0, samples / n.sum())).astype(np.int64))
-        return _frozen(problem, earlier, box, sigma, counts, goal, plain)
+        counts = _with_unsampled(earlier, counts, 0)
+        return _frozen(problem, earlier, rewards, sigma, counts, delta, plain)
 
 
 def _frozen(
-    problem: CMDP, earlier: Buffer, box: Array, sigma: Array, counts: NDArray[np.int64], goal: float, plain: Array
+    problem: CMDP,
+    earlier: Buffer,
+    rewards: ExpectedRewards,
+    sigma: Array,
+    counts: NDArray[np.int64],
+    delta: float,
+    plain: Array,
 ) -> TabularPlan:
     """The function to be tested on the fresh samples, the span they are expected to show of V*, and the likely excess."""
+    some = np.maximum(1, counts)
+    box, w_box = rewards.means @ sigma, rewards.widths(problem, sigma, some, delta / 2)
+    box, w_box = _with_unsampled(earlier, box, 1.0), _with_unsampled(earlier, w_box, 0.0)
+    goal = math.log(3 * len(box) / delta)
     gamma, H, A, V = problem.gamma, problem.horizon, problem.num_actions, plain
     for _ in range(_ROUNDS // 2):
         spread = _spread(earlier, V)
-        w = gamma * expected_width(spread, counts, goal, min(H, float(np.ptp(V))))
+        w = gamma * expected_width(spread, some, goal, min(H, float(np.ptp(V)))) + w_box
+        w = _with_unsampled(earlier, w, 0.0)
         V = _value_iteration(problem, earlier, box + _OPTIMISM * w, V)
+        if np.ptp(V) <= TIE * H:  # at its ceiling everywhere: another round would take that for certainty
+            break
     greedy = first_largest((box + gamma * earlier.average(V[earlier.support])).reshape(-1, A), axis=1)
     widest = float(w.reshape(-1, A)[np.arange(len(greedy)), greedy].max())
-    span = min(H, 1.2 * (float(np.ptp(V)) + (1 + _OPTIMISM) * H * widest))
-    narrow = box + gamma * expected_width(_spread(earlier, plain), counts, goal, span)
+    span = min(H, 1.2 * (float(np.ptp(V)) + (1 + _OPTIMISM) * H * widest)) if earlier.unsampled is None else H
+    w = _with_unsampled(earlier, expected_width(_spread(earlier, plain), some, goal, span), 0.0)
+    narrow = box + w_box + gamma * w
     likely = [_value_iteration(problem, earlier, narrow, plain, _ROUGHLY) - plain, 1.1 * (V - plain)]
     excess = max(0.0, min(at_start(problem, above[problem.start.states]) for above in likely))
     estimate = at_start(problem, plain[problem.start.states])
-    return TabularPlan(sigma, counts, estimate, excess, V, spread, span)
+    return TabularPlan(sigma, counts, estimate, excess, V, spread, span, rewards)
 
 
 def _optimistic(problem: CMDP, fresh: Buffer, box: Array, bets: Bets, V: Array) -> Array:
     """A function above V*: near the fixed point of max_a(□ + γU(V)), then raised to where V ≥ T V."""
     gamma, H, support = problem.gamma, problem.horizon, fresh.support
     for _ in range(_ROUNDS):  # the confidence as a bonus, held while V settles, then taken at the new V
-        bonus = gamma * (bets.upper(V[support]) - fresh.average(V[support]))
+        bonus = _with_unsampled(fresh, gamma * (bets.upper(V[support]) - fresh.average(V[support])), 0.0)
         previous, V = V, _value_iteration(problem, fresh, box + bonus, V)
         if np.abs(V - previous).max() <= 1e-5 * H:
             break
-    excess = _best(problem, box + gamma * bets.upper(V[support])) - V
+    excess = _best(problem, _with_unsampled(fresh, box + gamma * bets.upper(V[support]), H)) - V
     return V + H * max(0.0, float(excess.max()))
+
+
+def _with_unsampled(buffer: Buffer, x: NDArray[Any], there: float) -> NDArray[Any]:
+    """``x`` ``(SA,)`` with ``there`` at the pairs that have no samples."""
+    return x if buffer.unsampled is None else np.where(buffer.unsampled, np.asarray(there, dtype=x.dtype), x)
+
+
+def _equal(buffer: Buffer, samples: int) -> Array:
+    """As many samples for every pair that may have some; the others have a number too, which is not used."""
+    pairs = buffer.design.size - (0 if buffer.unsampled is None else int(buffer.unsampled.sum()))
+    return np.full(buffer.design.size, samples / pairs)
 
 
 def _best(problem: CMDP, Q: Array) -> Array:

@@ -10,6 +10,9 @@ which one of the two players would have done so are excluded. λ_i may depend on
 √(2 σ² log(2/δ)/n), and the range matters to second order only. Both capitals are monotone in μ, so each end is found by
 bisection, and rounded outwards.
 
+*Chernoff*, for rare events: of n variables in [0, 1] with the mean μ, the average x̄ < μ has n·kl(x̄, μ) ≥ L with probability e^{−L}
+at most, kl(p, q) = p log(p/q) + (1−p) log((1−p)/(1−q)). Where nothing was seen this leaves L/n, Maurer and Pontil 7L/3n.
+
 *Sums of means* with unequal ranges. Let Y = Σ_y g̅_y be a sum of means of n independent variables g_y(s'), g_y of range R_y,
 V its variance, V̂ = Σ_y s²_y/n with the unbiased sample variances s²_y, and β = max_y R_y/(n−1). Each of
 
@@ -45,6 +48,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import rel_entr
 
 from saddleback.errors import NumericalError, require
 from saddleback.problem.spaces import Array
@@ -52,6 +56,7 @@ from saddleback.problem.spaces import Array
 _MOST_OF_CAPITAL = 0.75  # the largest loss a single bet may bring
 _PRIOR_VARIANCE = 0.01  # of the unit range: the first bets' guess, worth one sample
 _BISECTIONS = 40
+_CHERNOFF_BISECTIONS = 60
 _NEWTON_STEPS = 100
 _MOST_OF_A_STAKE = 0.9
 
@@ -87,6 +92,17 @@ def maurer_pontil_half_width(variance: float, n: int, span: float, delta: float)
     """√(2 v̂ L/n) + 7 (b−a) L / (3(n−1)) with L = log(4/δ); one-sided at δ/2."""
     L = math.log(4 / delta)
     return math.sqrt(2 * variance * L / n) + 7 * span * L / (3 * (n - 1))
+
+
+def chernoff_upper(mean: Array, counts: NDArray[np.int64], log_inverse_delta: float) -> Array:
+    """sup{μ : n·kl(x̄, μ) ≤ L} for averages of variables in [0, 1], one-sided at e^{−L}; rounded outwards."""
+    p = np.clip(mean, 0.0, 1.0)
+    low, high, most = p, np.ones_like(p), log_inverse_delta / counts
+    for _ in range(_CHERNOFF_BISECTIONS):
+        q = (low + high) / 2
+        inside = rel_entr(p, q) + rel_entr(1 - p, 1 - q) <= most
+        low, high = np.where(inside, q, low), np.where(inside, high, q)
+    return np.asarray(high)
 
 
 def betting(x: Array, low: float, high: float, delta: float) -> Bounds:

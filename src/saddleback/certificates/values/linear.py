@@ -175,11 +175,11 @@ def read_coreset(
 def linear_intervals(reader: CoresetReader, rollouts: Rollouts) -> tuple[Array, Array]:
     """Limits ``(1+m,)`` of the mixture's values in utilities, from the rollouts that ``reader`` watched."""
     assert len(rollouts.gains) == reader.plan.num_rollouts
-    H, columns = reader.problem.horizon, range(reader.q.shape[2])
+    slack, columns = _ROUNDING * reader.problem.horizon, range(reader.q.shape[2])
     seen = _Seen.of(reader, rollouts)
     low = np.array([_lower_limit(reader, seen.column(j, 1), j, 0) for j in columns])
     high = np.array([-_lower_limit(reader, seen.column(j, -1), j, 1) for j in columns])
-    return np.clip(low - _ROUNDING * H, 0.0, H), np.clip(high + _ROUNDING * H, 0.0, H)
+    return np.clip(low - slack, *rollouts.known), np.clip(high + slack, *rollouts.known)
 
 
 def under_linearity(reader: CoresetReader, rollouts: Rollouts) -> LinearValues:

@@ -19,7 +19,7 @@ horizon H·log(H/τ), have σ²H²·log(H/τ)/2: three to five times as much. α
 W_N and w_N are linear in κ^N, so N = 1 and N = L are the ends.
 
 *Cap.* What a run beyond L would have added has mean γ^L E[V − V̂], between −γ^L(l+Δ) and γ^L(H − l). Rollouts that ran out of
-the steps that they may take together, which is rare and depends on the coins alone, show nothing: their limits are 0 and H.
+the steps that they may take together, which is rare and depends on the coins alone, show nothing.
 
 *Baselines.* The V̂_k are fitted on buffers that were drawn before: coreset LSTD (on a table: the values of the estimated
 model), cut to [0, H]. Nothing depends on their quality but the width of the intervals; where they cannot be had, a constant
@@ -37,6 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.certificates.values.intervals import BY_NAME as INTERVALS
+from saddleback.certificates.values.known import known_limits
 from saddleback.errors import NumericalError
 from saddleback.method.evaluators.lstd import LSTD
 from saddleback.problem.cmdp import CMDP
@@ -91,7 +92,8 @@ Observer = Callable[[Step], None]
 class Rollouts:
     """n values of Z ``(n, 1+m)`` with the limits they cannot leave, in utilities; ``steps`` is what they cost.
 
-    ``cut`` says that they ran out of steps. ``gains`` is the sum of Z alone, to which the baseline of any start may be added;
+    ``known`` ``(2, 1+m)`` is what the values cannot leave whatever the rollouts show (:mod:`.known`). ``cut`` says that they
+    ran out of steps. ``gains`` is the sum of Z alone, to which the baseline of any start may be added;
     ``tail`` is what the cap may hide, and the limits, as the tail, follow from the limits of the ``baseline_range``
     ``(2, 1+m)`` and the ``cap``.
     """
@@ -110,6 +112,7 @@ class Rollouts:
     steps: int
     cap: int
     num_members: int
+    known: Array
     cut: bool = False
 
     @property
@@ -135,11 +138,11 @@ class Rollouts:
         }
 
     def limits(self, delta: float, method: str) -> tuple[Array, Array]:
-        """Lower and upper limits of the values ``(1+m,)``, what the cap hides included; each pair holds at 1 − δ."""
+        """Lower and upper limits of the values ``(1+m,)``, with what the cap hides and what is known; each at 1 − δ."""
         z, low, high = self.values, self.low.tolist(), self.high.tolist()
         found = np.array([INTERVALS[method](z[:, j], low[j], high[j], delta) for j in range(z.shape[1])])
         tails = np.array([self.tail_low, self.tail_high])
-        ends = np.clip(found.T + tails, 0.0, self.horizon)
+        ends = np.clip(found.T + tails, *self.known)
         return ends[0], ends[1]
 
     def widened(self, by: float) -> Rollouts:
@@ -216,6 +219,7 @@ def roll_out(
         steps,
         plan.cap,
         len(mixture.weights),
+        known_limits(problem, mixture),
     )
     return replace(found.widened(2 * H), cut=True) if cut else found
 

@@ -1,7 +1,7 @@
 """A problem from a TOML file (docs/problem_files.md), with a simulator named by import path and everything around it in the user's
 units: read, checked, and put together.
 
-    gamma, states, actions, start, pool, [simulator], [reward], [[constraints]], [features]
+    gamma, states, actions, preferred, start, pool, [simulator], [reward], [[constraints]], [features]
 
 Where the simulator is a problem of the zoo, whatever the file leaves out is that problem's.
 """
@@ -13,6 +13,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from saddleback.errors import InputError
 from saddleback.files.json_file import plain, short
 from saddleback.instances.instance import Instance
@@ -21,12 +23,27 @@ from saddleback.instances.problem_file.code import imported
 from saddleback.instances.problem_file.sections import Section, read_toml
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.names import file_name
+from saddleback.problem.signals import total_of
 from saddleback.problem.spaces import StateSpace
 from saddleback.simulators.function import from_function
+from saddleback.simulators.table import Table
 
 __all__ = ["load_problem"]
 
-_KEYS = "name", "gamma", "states", "actions", "start", "pool", "simulator", "reward", "constraints", "features"
+_KEYS = (
+    "name",
+    "gamma",
+    "states",
+    "actions",
+    "start",
+    "pool",
+    "kind",
+    "simulator",
+    "reward",
+    "constraints",
+    "features",
+    "preferred",
+)
 _CONSTRAINTS = 'write [[constraints]] with name, values, limit = "<= 5" and units'
 _OTHER_WORDS = {
     "discount": "gamma",
@@ -55,8 +72,8 @@ def load_problem(path: str | os.PathLike[str]) -> Instance:
         return _from_environment(file, where)
     where.allow("function", "kind")
     where.get("function", "text", remedy='write function = "shop:step" for the function step in shop.py')
-    kind, function = parts.kind_of(where, "step"), imported(where, "function")
-    fields = _fields(file, kind, parts.states_of(file), parts.actions_of(file))
+    kind, function = parts.kind_of(where, parts.kind_of(file, "step")), imported(where, "function")
+    fields = _fields(file, parts.kind_of(file, kind), parts.states_of(file), parts.actions_of(file))
     problem = _problem(file, fields | {"actions": parts.action_names(file)})
     model = from_function(function, problem.states, signals=_observed(file), batched=kind == "batch")
     return Instance(str(path), problem, model, None, "a problem file", {})
@@ -89,6 +106,7 @@ def _fields(file: Section, kind: str, space: StateSpace, num_actions: int, ends:
         "candidates": parts.pool_of(file, space, num_actions, ends),
         "features": parts.features_of(file, kind, space, num_actions),
         "name": file.get("name", "text", file_name(file.file)),
+        "preferred": file.get("preferred", "anything", None),
     }
 
 
@@ -114,7 +132,8 @@ def _from_environment(file: Section, where: Section) -> Instance:
         raise where.fault("gymnasium", "must name an environment that can be made", what, "check the name") from error
     sampler = model._sample
     assert isinstance(sampler, EnvSampler)
-    fields = _fields(file, "batch", model.states, len(sampler.actions), sampler.terminates)
+    kind = parts.kind_of(file, "batch")
+    fields = _fields(file, kind, model.states, len(sampler.actions), sampler.terminates)
     return Instance(str(file.file), _problem(file, fields), model, None, f"the environment {name}", {})
 
 
@@ -125,25 +144,57 @@ def _from_zoo(file: Section, where: Section) -> Instance:
         if file.has(key):
             remedy = "remove it: the zoo problem has its own"
             raise file.fault(key, "must be left out with a zoo problem", short(file.values[key]), remedy)
-    problem = instance.problem
+    problem, kind = instance.problem, parts.kind_of(file, "batch")
     shape = (problem.num_states, problem.num_actions)
     changes: dict[str, Any] = {"name": file.get("name", "text", file_name(file.file))}
+    if file.has("preferred"):
+        changes["preferred"] = file.get("preferred", "anything")
     if file.has("gamma"):
         changes["gamma"] = parts.gamma_of(file)
     if file.has("start"):
         changes["start"] = parts.start_of(file, problem.states)
     if file.has("features"):
-        changes["features"] = parts.features_of(file, "batch", problem.states, problem.num_actions)
+        changes["features"] = parts.features_of(file, kind, problem.states, problem.num_actions)
     if file.has("constraints"):
         known = {c.name: c for c in problem.constraints}
         given = file.tables("constraints", "each is a table")
-        changes["constraints"] = [parts.constraint_of(c, "batch", shape, known) for c in given]
+        changes["constraints"] = [parts.constraint_of(c, kind, shape, known) for c in given]
     fields = {f.name: getattr(problem, f.name) for f in dataclasses.fields(problem) if f.init}
     changed = _problem(file, {**fields, **changes})
     if changed.observed.any() and [c.name for c in changed.constraints] != [c.name for c in problem.constraints]:
         rule = "must be those of the zoo problem, in its order, where its simulator observes them"
         raise file.fault("constraints", rule, "others", "change their limits only")
-    return Instance(str(file.file), changed, instance.simulator, None, instance.summary, {})
+    table = None if instance.table is None else _changed_table(instance.table, changed)
+    return Instance(str(file.file), changed, instance.simulator, table, instance.summary, {})
+
+
+def _changed_table(table: Table, problem: CMDP) -> Table | None:
+    """The known table of a zoo problem after the changes of a file; None where its start is known by a sampler only."""
+    if problem.start.sampler is not None:
+        return None
+    S, A = table.reward.shape
+    states, actions = np.repeat(np.arange(S), A), np.tile(np.arange(A), S)
+    if problem.stand_ins is not None:
+        actions = problem.stand_ins[states, actions]
+    signals = []
+    for c, signal in zip(problem.constraints, problem.signals[1:], strict=True):
+        if signal.values is None:  # observed, under its own name: the table knows the mean
+            signals.append(table.constraints[table.names.index(c.name)])
+        else:
+            signals.append(np.reshape(signal.at(states, actions), (S, A)))
+    rho = np.zeros(S)
+    np.add.at(rho, problem.start.states, problem.start.weights)
+    return dataclasses.replace(
+        table,
+        constraints=np.array(signals),
+        thresholds=np.array([total_of(c, c.threshold, problem.horizon) for c in problem.constraints]),
+        senses=tuple(c.sense for c in problem.constraints),
+        names=tuple(c.name for c in problem.constraints),
+        ranges=tuple(c.range for c in problem.constraints),
+        gamma=problem.gamma,
+        rho=rho,
+        name=problem.name,
+    )
 
 
 def _problem(file: Section, fields: dict[str, Any]) -> CMDP:

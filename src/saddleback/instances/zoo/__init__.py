@@ -32,6 +32,7 @@ BY_NAME: Registry[Callable[..., Instance]] = Registry(
         "inventory": "saddleback.instances.zoo.inventory:inventory",
         "maintenance": "saddleback.instances.zoo.maintenance:maintenance",
         "streaming": "saddleback.instances.zoo.streaming:streaming",
+        "ward": "saddleback.instances.zoo.ward:ward",
         "river-swim": "saddleback.instances.zoo.river_swim:river_swim",
         "queue-network": "saddleback.instances.zoo.queue_network:queue_network",
         "warehouse": "saddleback.instances.zoo.warehouse:warehouse",

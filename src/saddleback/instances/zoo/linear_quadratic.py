@@ -22,12 +22,15 @@ and the constrained optimum is the best mixture of constant gains: the upper env
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
+from numpy.typing import NDArray
 
 from saddleback.errors import number, require
-from saddleback.features import FeatureFunction
+from saddleback.features import FeatureMap
+from saddleback.features.program import Writer
 from saddleback.instances.instance import Instance
 from saddleback.instances.zoo._building import Discount, Range
 from saddleback.method.master_lp import solve_master
@@ -36,6 +39,32 @@ from saddleback.problem.spaces import Actions, Array, BoxStates, States
 from saddleback.simulators.generative_model import GenerativeModel
 
 _POOL = 21  # states of the candidate pool, evenly spaced: zero and the ends, which carry the optimal design, among them
+
+
+@dataclass(frozen=True)
+class QuadraticFeatures(FeatureMap):
+    """φ(x, a) = (1, x²/L² in the place of action a)."""
+
+    half_width: float
+    num_actions: int
+
+    @property
+    def dim(self) -> int:
+        """1 + A."""
+        return 1 + self.num_actions
+
+    def at(self, states: States, actions: Actions) -> Array:
+        """Rows ``(n, d)``."""
+        phi = np.zeros((len(states), self.dim))
+        phi[:, 0] = 1.0
+        phi[np.arange(len(states)), 1 + actions] = (states[:, 0] / self.half_width) ** 2
+        return phi
+
+    def write(self, writer: Writer) -> tuple[str, NDArray[np.int64]]:
+        """The same as steps of a program (:mod:`saddleback.features.program`)."""
+        x = writer.do("Div", "x", self.half_width)
+        places = np.stack([np.zeros(self.num_actions, dtype=np.int64), 1 + np.arange(self.num_actions)])
+        return writer.do("Concat", writer.ones(), writer.do("Mul", x, x)), places
 
 
 def linear_quadratic(
@@ -71,12 +100,6 @@ def linear_quadratic(
         w = rng.uniform(-noise, noise, size=len(states))
         return np.clip(f[chosen] * states[:, 0] + w, -L, L)[:, None]  # rounding at the very end of the box only
 
-    def features(states: States, chosen: Actions) -> Array:
-        phi = np.zeros((len(states), 1 + actions))
-        phi[:, 0] = 1.0
-        phi[np.arange(len(states)), 1 + chosen] = (states[:, 0] / L) ** 2
-        return phi
-
     box, H = BoxStates(np.array([-L]), np.array([L])), 1 / (1 - gamma)
     pool = np.linspace(-L, L, _POOL)
     problem = CMDP(
@@ -86,7 +109,7 @@ def linear_quadratic(
         states=box,
         reward=lambda states, chosen: -((k[chosen] * states[:, 0]) ** 2),
         constraints=[Constraint("second-moment", lambda s, a: s[:, 0] ** 2, "<=", limit * H, (0.0, L * L))],
-        features=FeatureFunction(features, 1 + actions, actions),
+        features=QuadraticFeatures(L, actions),
         reward_range=(-((gain * L) ** 2), 0.0),
         candidates=(np.repeat(pool, actions)[:, None], np.tile(np.arange(actions), _POOL)),
         name="linear-quadratic",

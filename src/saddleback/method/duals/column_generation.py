@@ -35,6 +35,8 @@ from saddleback.method.master_lp import Master, matrix_game, solve_master, upper
 from saddleback.method.oracles import ColumnTerms, DualContext, DualSummary, Ending, OracleErrors, Proposal, Step
 from saddleback.problem.spaces import Array
 
+_LEAST_WEIGHT = 1e-6
+
 
 def column_shift(errors: OracleErrors, tolerance: float, strict: bool) -> float:
     """b' − b for oracles of these proved errors and the tolerance τ."""
@@ -96,7 +98,13 @@ class ColumnGeneration:
                 lam = self._smoothed(lam, best, priced)
             if not np.any(np.all(priced == lam, axis=1)):
                 return Proposal(tuple(lam.tolist()), None, False)
-        return Proposal(tuple(master.multipliers.tolist()), master.weights, True)
+        return Proposal(tuple(master.multipliers.tolist()), self._swept(master.weights, columns), True)
+
+    def _swept(self, weights: Array, columns: Array) -> Array:
+        """Without members that only use up what rounding is forgiven: nobody wants to pay once in ten million episodes."""
+        kept = np.where(weights >= _LEAST_WEIGHT, weights, 0.0)
+        kept /= kept.sum()
+        return kept if np.all(kept @ columns[:, 1:] >= self._aim) else weights
 
     def gap(self, steps: Sequence[Step]) -> float:
         """The primal-dual gap of a finished run; infinite when no mixture is feasible."""

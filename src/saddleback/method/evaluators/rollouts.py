@@ -110,7 +110,8 @@ def play(problem: CMDP, sampler: Tap, policy: Policy, num_rollouts: int, length:
         next_states, signals = sampler.draw(states, actions)
         Z += weight * _utilities(problem, states, actions, signals)
         states, weight = next_states, weight * problem.gamma
-    return Played(Z.mean(axis=0), Z.std(axis=0, ddof=1) / math.sqrt(n), n, weight)
+    unseen = 0.5 * problem.observed / n  # half an event more than was seen: what was never seen may still happen
+    return Played(Z.mean(axis=0), np.sqrt((Z.var(axis=0, ddof=1) + unseen) / n), n, weight)
 
 
 def _utilities(problem: CMDP, states: States, actions: Actions, signals: Array | None) -> Array:

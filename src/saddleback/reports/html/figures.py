@@ -88,20 +88,23 @@ def by_start(view: View, rows: list[StartValues]) -> Markup:
 def multipliers(view: View, trace: DualRecord) -> Markup:
     """λ by iteration, one line a constraint; where the reward had no part in the question λ has no value."""
     steps = trace.iterations
-    finite = [v for row in trace.multipliers for v in row if v is not None] or [0.0]
+    rows = zip(*trace.multipliers, strict=True)
+    prices = [
+        [None if v is None else c.unit.price_of(v) for v in row] for c, row in zip(view.constraints, rows, strict=True)
+    ]
+    finite = [v for row in prices for v in row if v is not None] or [0.0]
     x, y = scale([*steps, steps[0] + 1], 52, WIDTH - 12, 0.03), scale([0.0, *finite], 210, 24, 0.05)
     y = y._replace(low=0.0) if min(finite) >= 0 else y
     shapes = [axes(x, y, "iteration", "price λ (reward per unit of threshold)", whole=True)]
     for i, row in enumerate(view.constraints):
-        prices = zip(steps, (step[i] for step in trace.multipliers), strict=True)
-        points = [(x(k), y(price)) for k, price in prices if price is not None]
+        points = [(x(k), y(price)) for k, price in zip(steps, prices[i], strict=True) if price is not None]
         shapes.append(path(points, f"curve series-{i % 4}"))
         if len(points) <= 60:
             shapes += [circle(px, py, 3, f"dot series-{i % 4}") for px, py in points]
         if len(view.constraints) > 1 and points:
             shapes.append(text(points[-1][0], points[-1][1] - 7, row.name[:20], "name", "end"))
     last = ", ".join(f"{row.name} {number(row.price)}" for row in view.constraints)
-    missing = any(v is None for row in trace.multipliers for v in row)
+    missing = any(v is None for row in prices for v in row)
     caption = "A missing dot: the constraint alone was asked about, without the reward." if missing else None
     return figure(250, "Price by iteration", f"{trace.total} iterations, ending at {last}.", *shapes, caption=caption)
 

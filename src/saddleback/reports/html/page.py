@@ -25,7 +25,7 @@ from saddleback.reports.html.view import View, answer_sentence, view_of
 from saddleback.runs.numbers import between, number
 from saddleback.runs.outputs import check_output, is_page
 from saddleback.runs.run_folder import Run, verify_run
-from saddleback.runs.targets import load_run_target
+from saddleback.runs.targets import load_run_problem
 
 _STATUS = {"solved": "good", "infeasible": "bad"}
 
@@ -46,7 +46,7 @@ def report(
     ----------
     run      a folder that ``solve(..., out=...)`` or ``saddleback solve --out`` wrote
     out      the file to write; RUN.html beside the folder if None; a page of ours that is there is replaced
-    problem  the problem file that the run was made from, if it was: such a file names code, so it has to be named again
+    problem  the problem file that the run was made from, for a run of an earlier version; others hold all that is needed
     force    let ``out`` replace a file of another kind
     """
     return write_page(verify_run(run, contents=False), out, problem, force=force)
@@ -61,7 +61,7 @@ def write_page(
 ) -> Path:
     """As :func:`report`, for a run that is loaded already."""
     place = check_output("out", f"{os.path.abspath(run.path)}.html" if out is None else out, is_page, force=force)
-    content = page_of(run, load_run_target(run, problem_file).problem).encode()
+    content = page_of(run, load_run_problem(run, problem_file)).encode()
     if len(content) > MOST_BYTES:
         remedy = "shorten the names of states and constraints"
         raise InputError("run", f"must fit a page of {MOST_BYTES:,} bytes", f"{len(content):,}", remedy)
@@ -147,7 +147,7 @@ def _keys(view: View) -> Markup:
                     (f"price of {row.name}", number(row.price), f"{view.problem.objective} per unit of threshold")
                 )
     proof = view.proof
-    spent = "" if proof is None else f"{proof.samples:,} of them for the proof"
+    spent = "" if proof is None else f"{proof.proof_samples:,} of them for the proof"
     cards.append(("simulator calls", f"{view.answer.samples:,}", spent))
     cells = (tag("div", tag("dt", name), tag("dd", value, tag("small", note))) for name, value, note in cards)
     return tag("dl", *cells, class_="keys")

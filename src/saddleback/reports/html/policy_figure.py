@@ -14,12 +14,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from saddleback.problem.policies import MixturePolicy
-from saddleback.problem.policy_file import with_features
+from saddleback.problem.policy_file import AbsentFeatures, with_features
 from saddleback.problem.spaces import Array, BoxStates, States
 from saddleback.reports.html.markup import Content, Markup, details, join, table, tag
 from saddleback.reports.html.svg import WIDTH, figure, rectangle, text
@@ -27,7 +28,9 @@ from saddleback.reports.html.view import View
 from saddleback.runs.numbers import percent
 
 _MOST_MEMBERS = 4
-_MOST_ROWS, _MOST_OPEN = 60, 16
+_MOST_ROWS, _MOST_OPEN = 2_000, 16
+_MOST_CHARACTERS = 800_000  # of a table of states, which is one part of the page
+_MARKUP = 12  # characters around a cell
 _ARROWS = "↑→↓←"
 _SHADES = 6
 _MOST_ACTIONS = 256
@@ -43,6 +46,9 @@ def policy(view: View) -> Markup:
         return tag("p", "There is no policy that could be drawn.")
     if problem.features is not None:
         mixture = with_features(mixture, problem.features)
+    elif isinstance(getattr(mixture.members[0], "features", None), AbsentFeatures):
+        words = "The policy's features are code, which a report does not run; `saddleback act` says what it does in a state."
+        return tag("p", words)
     order = np.argsort(-mixture.weights, kind="stable")[:_MOST_MEMBERS].tolist()
     found = _of_box(problem.states) if isinstance(problem.states, BoxStates) else _of_names(view)
     if found is None and problem.num_states is None:
@@ -147,19 +153,41 @@ def _axis_words(places: Places) -> str:
 
 
 def _table(view: View, mixture: MixturePolicy, order: list[int]) -> Markup:
-    """State by action, for the first states; the chance of each action, one column a member."""
+    """State by action; the chance of each action, one column a member, and a field to find a state by its name.
+
+    Where there are too many states for a page, those in which episodes start come first.
+    """
     S, A = view.problem.num_states or 0, view.problem.num_actions
     states = np.arange(min(S, _MOST_ROWS))
+    if S > _MOST_ROWS:
+        starts = np.asarray(view.problem.start.states)[np.argsort(-view.problem.start.weights, kind="stable")]
+        first = dict.fromkeys([*starts[:_MOST_ROWS].tolist(), *states.tolist()])
+        states = np.array(list(first)[:_MOST_ROWS])
     tables = [mixture.members[k].probabilities(states) for k in order]
     heads = ["state", *(f"member {n + 1} ({percent(float(mixture.weights[k]))})" for n, k in enumerate(order))]
     rows: list[list[Content]] = []
-    for s in states.tolist():
-        cells: list[Any] = [_chances(view, p[s]) for p in tables]
-        rows.append([view.state_name(s), *cells])
-    note = f"The first {len(states)} of {S:,} states; policy.npz holds all." if len(states) < S else ""
+    room = _MOST_CHARACTERS
+    for i, s in enumerate(states.tolist()):
+        cells: list[Any] = [view.state_name(s), *(_chances(view, p[i]) for p in tables)]
+        room -= sum(len(escape(cell)) + _MARKUP for cell in cells)
+        if room < 0:
+            break
+        rows.append(cells)
+    note = (
+        f"Shown are {len(rows):,} of {S:,} states, start states first; policy.npz holds all." if len(rows) < S else ""
+    )
     lead = f"What each member does in each state, out of {A} actions numbered from 0. {note}".strip()
     whole = table(heads, rows, "Actions by state")
-    return join(tag("p", lead, class_="note"), whole if len(rows) <= _MOST_OPEN else details("State by state", whole))
+    if len(rows) > _MOST_OPEN:
+        whole = details(f"State by state ({len(rows):,})", _search(len(rows)), tag("div", whole, id="states"))
+    return join(tag("p", lead, class_="note"), whole)
+
+
+def _search(number: int) -> Markup:
+    """A field that leaves those rows of the table whose text it holds; the script shows it."""
+    field = tag("input", type="search", id="find-state", autocomplete="off", aria_controls="states")
+    found = tag("output", f"{number:,} states", id="found-states", for_="find-state")
+    return tag("p", tag("label", "Find a state ", for_="find-state"), field, " ", found, class_="note", hidden=True)
 
 
 def _chances(view: View, p: Array) -> str:

@@ -119,7 +119,7 @@
       row.dataset.member = k;
       row.dataset.weight = JSON.stringify(weight);
       share.textContent = percent(weight);
-      const own = data.names.map((name, j) => `${name} ${format(user(1 + j, data.columns[k][1 + j]))}`).join(", ");
+      const own = data.names.map((name, j) => `${name} ${format(user(1 + j, data.columns[k][1 + j]))}${data.suffixes[j]}`).join(", ");
       words.textContent = `policy #${k + 1}: ${data.objective} ${format(user(0, data.columns[k][0]))}, ${own}`;
       bar.style.width = `${100 * weight}%`;
       row.append(share, words, bar);
@@ -129,13 +129,14 @@
 
   function show(curve, k, threshold) {
     const point = at(curve, threshold), name = data.names[curve.constraint], sense = data.senses[curve.constraint];
+    const unit = data.suffixes[curve.constraint];
     const how = document.getElementById(`how-${k}`), place = document.getElementById(`mixture-${k}`);
     const slider = document.getElementById(`slider-${k}`);
     const top = ceiling(curve, threshold), bottom = floor(curve, threshold);
     put("ceiling", k, top === null ? "not proved" : format(top), top);
     put("floor", k, bottom === null ? "not proved" : format(bottom), bottom);
     if (point === null) {
-      how.textContent = `No mixture of the policies found is known to meet ${name} ${sense} ${format(threshold)}.`;
+      how.textContent = `No mixture of the policies found is known to meet ${name} ${sense} ${format(threshold)}${unit}.`;
       for (const output of ["value", "range", "price"]) put(output, k, "–", null);
       place.textContent = "";
       return;
@@ -146,7 +147,7 @@
     put("range", k, range === null ? "not measured" : `${format(range[0])} to ${format(range[1])}`, range);
     put("price", k, format(point.price), point.price);
     mixture(place, point);
-    const words = `${name} ${sense} ${format(threshold)}: best reward ${format(point.value)}, price ${format(point.price)}`;
+    const words = `${name} ${sense} ${format(threshold)}${unit}: best ${data.objective} ${format(point.value)}, price ${format(point.price)}`;
     slider.setAttribute("aria-valuetext", words);
     const to = ([low, high, start, end], x) => start + (Math.min(Math.max(x, low), high) - low) / (high - low) * (end - start);
     const x = to(curve.frame.x, threshold), y = to(curve.frame.y, point.value);
@@ -179,4 +180,24 @@
     document.getElementById(`back-${k}`).addEventListener("click", () => { slider.value = first; moved(); });
     moved();
   });
+})();
+
+// The table of states, cut down to the rows that hold what is looked for.
+(function () {
+  const field = document.getElementById("find-state");
+  if (!field) return;
+  const rows = [...document.querySelectorAll("#states tbody tr")], found = document.getElementById("found-states");
+  const texts = rows.map((row) => row.textContent.toLowerCase());
+  const search = () => {
+    const wanted = field.value.trim().toLowerCase();
+    let number = 0;
+    rows.forEach((row, k) => {
+      row.hidden = !texts[k].includes(wanted);
+      number += row.hidden ? 0 : 1;
+    });
+    found.textContent = number === 1 ? "1 state" : `${number} states`;
+  };
+  field.parentElement.hidden = false;
+  field.addEventListener("input", search);
+  search();
 })();

@@ -13,28 +13,34 @@ from typing import Any
 
 import numpy as np
 
+from saddleback.certificates.values.averages import Averages
 from saddleback.files.json_file import plain, read_json, sha256_of
 from saddleback.reports.html import figures
 from saddleback.reports.html.markup import Content, Markup, details, join, table, tag
 from saddleback.reports.html.view import View
 from saddleback.runs.certificate_file import CertificateRecord, LinearityRecord
+from saddleback.runs.contradiction import conflict_sentences
 from saddleback.runs.drawings_file import DesignRecord, DualRecord
-from saddleback.runs.numbers import at_most, between, number, percent, sentence
+from saddleback.runs.limits import options_of
+from saddleback.runs.numbers import at_most, between, count, limits_in, number, percent, sentence
 from saddleback.runs.settings import Settings
+from saddleback.runs.text import average, average_heads, values_are
 from saddleback.runs.work_folder import SAMPLES
 
 _MOST_PAIRS_SHOWN = 40
 _MOST_HEADER = 1 << 16
 _MOST_FOLDERS = 20
+_LITTLE = 1e-9  # of the largest reward there can be: a gap of rounding
 
 
 def proof(view: View) -> Markup:
     """What is proved, or else measured: a figure, a table, and what it is worth."""
     proof, problem = view.proof, view.problem
-    units = f"Values are {problem.criterion.words}."
-    if view.reward.estimate is None and proof is None:
+    units = values_are(problem)
+    computed = view.run.request.get("verb") == "exact"
+    if view.reward.estimate is None and proof is None and not computed:
         return tag("p", "Nothing was proved: there is no policy, and no certificate.")
-    parts: list[Content] = []
+    parts: list[Content] = [_conflict(view)]
     if view.reward.estimate is not None:
         parts.append(figures.intervals(view))
         rows: list[list[Content]] = []
@@ -46,15 +52,46 @@ def proof(view: View) -> Markup:
             rows.append(["what this one loses to it", "", "", at_most(proof.gap), "proved"])
         heads = ["quantity", "wanted", "estimate", "limits", "verdict"]
         parts.append(table(heads, rows, f"Limits, with {percent(view.confidence)} confidence", words=(0, 4)))
-    if proof is None:
+    if proof is None and computed:
+        parts.append(tag("p", "All this is computed on the known table and checked there; no sample was drawn."))
+    elif proof is None:
         parts.append(tag("p", "These limits are measured from the samples that chose the policy: likely, not proved."))
     else:
         parts.append(tag("p", _worth(view, proof)))
+    if proof is not None and proof.averages is not None:
+        parts.append(_averages(view, proof.averages))
     return join(*parts, tag("p", units, class_="note"))
 
 
+def _conflict(view: View) -> Markup:
+    """Why nothing is feasible, constraint by constraint; empty where it is, or where nothing is known."""
+    rows = view.answer.conflict
+    if not rows:
+        return join()
+    how = "computed on the known table" if rows[0].label == "exact" else "estimates from the samples, not proved"
+    items = [tag("li", plain(text, 2000)) for text in conflict_sentences(view.problem, rows)]
+    return join(tag("p", f"What the constraints leave to one another ({how}):"), tag("ul", *items))
+
+
+def _averages(view: View, found: Averages) -> Markup:
+    """Plain averages over time beside the discounted ones, which the limits are about."""
+    rows: list[list[Content]] = []
+    for row in view.constraints:
+        for told in (told for told in found.constraints if told.name == row.name):
+            cells = [between(row.limits), average(told.first), average(told.long_run)]
+            rows.append([row.name, row.wanted, *cells])
+    title = f"Averages over time: estimates from {found.samples:,} calls, not proved (± two standard errors)"
+    lead = (
+        "The limit is on the discounted average, in which early steps count most. The plain averages beside it are measured, and "
+        "no proof is made of them."
+    )
+    heads = ["quantity", "wanted", "discounted", *average_heads(found)]
+    warnings = [tag("p", sentence(text)) for text in view.average_remarks]
+    return join(tag("p", lead), *warnings, table(heads, rows, title, words=(0, 1)))
+
+
 def _worth(view: View, proof: CertificateRecord) -> str:
-    spent = f"The proof took {proof.samples:,} simulator calls, drawn after the policy was fixed."
+    spent = f"The proof took {proof.proof_samples:,} simulator calls, drawn after the policy was fixed."
     if not proof.samples:
         spent = "The proof needed no simulator call."
     assumed = list(dict.fromkeys(str(x) for x in proof.assumes.values()))
@@ -79,24 +116,41 @@ def members(view: View) -> Markup:
         cells: list[Content] = []
         broken = False
         for value, row in zip(member.constraints, view.constraints, strict=True):
-            holds = row.holds(value)
+            own = row.unit.of(value)
+            holds = row.holds(own)
             broken |= not holds
-            cells.append(number(value) if holds else join(number(value), tag("span", " misses", class_="misses")))
+            cells.append(number(own) if holds else join(number(own), tag("span", " misses", class_="misses")))
         missing += member.weight if broken else 0.0
         rows.append([str(n + 1), percent(member.weight), number(member.value), *cells])
-    many, lead = len(members) > 1, "One policy, played all the time."
+    many, lead = len(members) > 1, "One policy, played in every episode."
     if many:
         lead = f"A mixture of {len(members)} policies: one is drawn when an episode starts and played to its end. "
-        alone = f", not one by one: members with {percent(missing)} of the weight miss a constraint when played alone."
-        lead += f"The constraints hold on average over them{alone if missing else '; every member also keeps them by itself.'}"
+        lead += f"{_on_average(view)} on average over these draws"
+        lead += (
+            "; every member also keeps them by itself."
+            if not missing
+            else (
+                f", and that is all that is said of them. Of all episodes, {percent(missing)} are played by a member that would "
+                "miss a constraint by itself; the others make up for it."
+            )
+        )
     heads = view.heads("member", "share of episodes")
     parts: list[Content] = [tag("p", lead), table(heads, rows, "The members and how each does on its own")]
     one = view.answer.stationary
     if one is not None and many:
-        values = ", ".join(f"{row.name} {number(v)}" for row, v in zip(view.constraints, one.constraints, strict=False))
+        rows_of = zip(view.constraints, one.constraints, strict=False)
+        values = ", ".join(f"{row.name} {row.unit.say(v, number)}" for row, v in rows_of)
         words = f"As one stationary policy: reward {number(one.value)}, {values} ({one.label})."
         parts.append(tag("p", words, class_="note"))
     return join(*parts)
+
+
+def _on_average(view: View) -> str:
+    """What is known of the constraints of the mixture, as the beginning of a sentence."""
+    proof = view.proof
+    if proof is None or proof.value is None or proof.feasible == "undecided" or proof.contradictions:
+        return "The constraints are meant to hold"
+    return "The constraints are proved to hold" if proof.feasible == "certified" else "The constraints are missed"
 
 
 def starts(view: View) -> Markup:
@@ -110,7 +164,8 @@ def starts(view: View) -> Markup:
         return tag("p", "There are no limits by start state: no start state had enough rollouts of its own.")
     cells: list[list[Content]] = []
     for row in rows[:40]:
-        limits = map(between, (row.value, *row.constraints))
+        of_constraints = zip(view.problem.units, row.constraints, strict=True)
+        limits = (between(row.value), *(limits_in(unit, pair) for unit, pair in of_constraints))
         cells.append([view.state_name(row.state), percent(row.weight), f"{row.rollouts:,}", *limits])
     lead = f"Proved limits from each start state, which hold together with {percent(view.confidence)} confidence."
     whole = table(view.heads("start state", "probability", "rollouts"), cells, "Limits by start state")
@@ -122,11 +177,16 @@ def trace(view: View, trace: DualRecord) -> Markup:
     """How the dual moved, and what it left open."""
     gap = view.answer.gap
     lead = (
-        f"{trace.total:,} iterations. Each asks for the best policy at a price λ on the constraint, and moves the price by what "
-        "that policy does."
+        f"{count(trace.total, 'iteration')}. Each asks for the best policy at a price λ on the constraint, and moves the price by "
+        "what that policy does."
     )
-    if gap is not None:
-        lead += f" In the end the dual left {number(gap)} of the reward open."
+    objective, little = view.problem.objective, _LITTLE * view.problem.horizon * view.problem.reward_span
+    if gap is not None and gap <= little:
+        lead += f" It ended where no other mixture of policies has a better {objective}, by the estimates."
+    elif gap is not None:
+        lead += (
+            f" It ended where another mixture could improve the {objective} by {number(gap)} at most, by the estimates."
+        )
     if len(trace.values[0]) != 1 + view.problem.num_constraints:
         return tag("p", lead)
     pair = tag("div", figures.multipliers(view, trace), figures.gap_figure(view.problem, trace), class_="pair")
@@ -137,15 +197,19 @@ def design(view: View, data: DesignRecord) -> Markup:
     """Which pairs were sampled, how often, and how much each of them matters."""
     equal = max(data.weights) - min(data.weights) <= 1e-12
     kind = "all state-action pairs" if data.features is None else f"{data.features} features, rank {data.rank}"
-    lead = f"{data.size:,} pairs were sampled ({kind}). The largest leverage is {number(data.leverage_bound)}"
-    lead += f", against a least possible of {data.rank:,}; condition number {number(data.condition)}."
+    lead = f"{data.size:,} pairs were sampled ({kind})."
+    more = (
+        f"The largest leverage, the factor by which noise can grow, is {number(data.leverage_bound)}, against a least "
+    )
+    more += f"possible of {data.rank:,}; the condition number is {number(data.condition)}."
     whole = zip(data.states, data.actions, data.weights, data.leverages, strict=True)
     heaviest = itertools.islice(whole, _MOST_PAIRS_SHOWN)
     rows: list[list[Content]] = [[view.state_name(s), str(a), percent(w), number(g)] for s, a, w, g in heaviest]
     pairs = table(["state", "action", "weight", "leverage"], rows, f"The {len(rows)} heaviest of {data.size:,} pairs")
     if equal:
         lead += " All have the same weight, so there is nothing to choose and nothing to draw."
-    return join(tag("p", lead), None if equal else figures.design(view, data), details("The sampled pairs", pairs))
+    drawn = None if equal else figures.design(view, data)
+    return join(tag("p", lead), details("The sampled pairs and their leverages", join(tag("p", more), drawn, pairs)))
 
 
 def diagnostics(view: View) -> Markup:
@@ -173,9 +237,9 @@ def _linearity(report: LinearityRecord) -> str:
 def command(view: View) -> str:
     """The command that makes the run again."""
     run, request = view.run, dict(view.run.request)
-    words = ["saddleback", "solve", run.target]
-    for setting in run.settings:
-        words += ["--set", setting]
+    words = ["saddleback", str(request.pop("verb", "solve")), run.target, *options_of(run.settings)]
+    if words[1] == "exact":
+        request = {"method": request.get("method")} if request.get("method") != "auto" else {}
     spent, proof = request.pop("samples", None), request.pop("certificate", None)
     folder = request.pop("from", None)
     request.pop("from_sha256", None)

@@ -5,6 +5,9 @@
 With one constraint the script solves this at any threshold as :func:`saddleback.method.master_lp.solve_master` does, on the same
 numbers in the same order. What is proved at every threshold comes from the certificate: with σ and U of its bound,
 F(b) ≤ (U − σ_cᵀ b)/σ_0, and F(b) ≥ the proved lower limit of this policy's reward wherever its proved limits meet b.
+
+Thresholds, values of constraints and prices are shown in the unit that each constraint was given in. The script does the same sums
+in any unit: it is handed base and scale of the signals divided by the unit's size.
 """
 
 from __future__ import annotations
@@ -13,13 +16,15 @@ import itertools
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from saddleback.certificates.certificate import BoundEvidence
 from saddleback.files.json_file import Limits, to_plain
+from saddleback.problem.cmdp import CMDP
 from saddleback.reports.html.markup import Markup, details, join, table, tag
 from saddleback.reports.html.svg import WIDTH, axes, circle, figure, line, path, rectangle, scale
-from saddleback.reports.html.view import View
-from saddleback.runs.drawings_file import CurveRecord, FrontierRecord, PointRecord
+from saddleback.reports.html.view import Row, View
+from saddleback.runs.drawings_file import FrontierRecord, PointRecord
 from saddleback.runs.numbers import between, number, percent, symbol
 
 _MOST_DOTS = 400
@@ -34,31 +39,40 @@ def tradeoff(view: View, data: FrontierRecord) -> tuple[Markup, dict[str, Any]]:
         i = index.get(curve.constraint)
         if i is None or len(data.columns[0]) != 1 + view.problem.num_constraints:
             continue
-        band = [_band(view, data, point) for point in curve.points]
-        drawing, frame = _figure(view, data, curve, band, i, len(curves))
-        parts.append(join(_controls(view, data, curve, i, len(curves)), drawing, _table(view, curve, band, i)))
-        points = [
-            {**to_plain(p), "low": b and b[0], "high": b and b[1]} for p, b in zip(curve.points, band, strict=True)
-        ]
-        curves.append({"constraint": i, "points": points, "frame": frame})
+        points = [_in_units(view.problem, point, i) for point in curve.points]
+        band = [_band(view, data, point) for point in points]
+        drawing, frame = _figure(view, data, points, band, i, len(curves))
+        parts.append(join(_controls(view, data, points, i, len(curves)), drawing, _table(view, points, band, i)))
+        rows = [{**to_plain(p), "low": b and b[0], "high": b and b[1]} for p, b in zip(points, band, strict=True)]
+        curves.append({"constraint": i, "points": rows, "frame": frame})
     return join(*parts), {**_numbers(view, data), "curves": curves}
+
+
+def _in_units(problem: CMDP, point: PointRecord, i: int) -> PointRecord:
+    """A point of the curve of constraint i with thresholds, values and prices in the units of the constraints."""
+    units = problem.units
+    values = [unit.of(x) for unit, x in zip(units, point.constraints, strict=True)]
+    threshold, price = units[i].of(point.threshold), units[i].price_of(point.multiplier)
+    return structs.replace(point, threshold=threshold, multiplier=price, constraints=values)
 
 
 def _numbers(view: View, data: FrontierRecord) -> dict[str, Any]:
     """What the script needs of the problem and of the proof."""
     problem, proof = view.problem, view.proof
+    sizes = np.array([1.0, *(unit.size for unit in problem.units)])
     out: dict[str, Any] = {
         "columns": data.columns,
         "limits": data.limits,
         "confidence": data.confidence,
-        "base": problem.base.tolist(),
-        "scale": problem.scale.tolist(),
+        "base": (problem.base / sizes).tolist(),
+        "scale": (problem.scale / sizes).tolist(),
         "horizon": problem.horizon,
         "targets": problem.thresholds.tolist(),
         "names": [c.name for c in problem.constraints],
         "objective": problem.objective,
         "senses": [symbol(c.sense) for c in problem.constraints],
-        "asked": problem.user_thresholds().tolist(),
+        "asked": [c.threshold for c in problem.constraints],
+        "suffixes": [unit.suffix for unit in problem.units],
         "bound": None,
         "floor": None,
     }
@@ -67,10 +81,8 @@ def _numbers(view: View, data: FrontierRecord) -> dict[str, Any]:
     if (bound := _bound(view)) is not None:
         out["bound"] = {"sigma": bound.sigma, "value": bound.value, "confidence": proof.confidence}
     if proof.value is not None:
-        ends = [
-            pair[0] if c.sense == ">=" else pair[1]
-            for pair, c in zip(proof.constraints, problem.constraints, strict=True)
-        ]
+        rows = zip(proof.constraints, problem.constraints, problem.units, strict=True)
+        ends = [unit.of(pair[0] if c.sense == ">=" else pair[1]) for pair, c, unit in rows]
         out["floor"] = {"value": proof.value[int(problem.minimise)], "constraints": ends}
     return out
 
@@ -94,36 +106,37 @@ def _band(view: View, data: FrontierRecord, point: PointRecord) -> Limits | None
 
 
 def _ceiling(view: View, i: int, threshold: float) -> float | None:
-    """What no policy that meets this threshold can earn more than, by the certificate."""
+    """What no policy that meets this threshold, in the unit of its constraint, can earn more than, by the certificate."""
     bound = _bound(view)
     if bound is None:
         return None
     problem = view.problem
     b = problem.thresholds.copy()
-    b[i] = (threshold - problem.base[1 + i] * problem.horizon) / problem.scale[1 + i]
+    total = problem.units[i].total(threshold)
+    b[i] = (total - problem.base[1 + i] * problem.horizon) / problem.scale[1 + i]
     sigma = bound.sigma
     unit = min(problem.horizon, (bound.value - sum(s * x for s, x in zip(sigma[1:], b, strict=True))) / sigma[0])
     return float(unit * problem.scale[0] + problem.base[0] * problem.horizon)
 
 
 def _figure(
-    view: View, data: FrontierRecord, curve: CurveRecord, band: list[Limits | None], i: int, k: int
+    view: View, data: FrontierRecord, points: list[PointRecord], band: list[Limits | None], i: int, k: int
 ) -> tuple[Markup, dict[str, list[float]]]:
-    points, row = curve.points, view.constraints[i]
+    row = view.constraints[i]
     thresholds, values = [p.threshold for p in points], [p.value for p in points]
     chosen = None if view.reward.estimate is None or row.estimate is None else (row.estimate, view.reward.estimate)
     known = [pair for pair in band if pair is not None]
     x = scale([*thresholds, *([chosen[0]] if chosen else []), row.threshold or thresholds[0]], 52, WIDTH - 12, 0.04)
     heights = [*values, *itertools.chain(*known), *([chosen[1]] if chosen else []), *(view.reward.limits or ())]
     y = scale(heights, 250, 26, 0.08)
-    shapes = [axes(x, y, f"{row.name} {symbol(row.sense)} threshold", f"best {view.problem.objective}")]
+    shapes = [axes(x, y, f"{_name(row)} {symbol(row.sense)} threshold", f"best {view.problem.objective}")]
     if len(known) == len(band):
         around = [(x(t), y(high)) for t, (_, high) in zip(thresholds, known, strict=True)]
         around += [(x(t), y(low)) for t, (low, _) in zip(thresholds[::-1], known[::-1], strict=True)]
         shapes.append(path(around, "band", closed=True))
     if view.problem.num_constraints == 1:
         for column in data.columns[:_MOST_DOTS]:
-            value, against = view.problem.values_of(np.array(column))
+            value, against = view.problem.values_of(np.array(column)) / (1.0, row.unit.size)
             if x.low <= against <= x.high and y.low <= value <= y.high:
                 shapes.append(circle(x(against), y(value), 2.2, "seen"))
     ceiling = [(t, c) for t in thresholds if (c := _ceiling(view, i, t)) is not None and y.low <= c <= y.high]
@@ -141,7 +154,7 @@ def _figure(
     shapes.append(line(x.start, y.start, x.start, y.end, "marker", id=f"marker-{k}"))
     shapes.append(circle(x.start, y.end, 6, "pointer", id=f"pointer-{k}"))
     said = (
-        f"The best {view.problem.objective} falls from {number(max(values))} to {number(min(values))} as the threshold of {row.name} goes from "
+        f"The best {view.problem.objective} falls from {number(max(values))} to {number(min(values))} as the threshold of {_name(row)} goes from "
         f"{number(thresholds[values.index(max(values))])} to {number(thresholds[values.index(min(values))])}."
     )
     frame = {"x": [x.low, x.high, x.start, x.end], "y": [y.low, y.high, y.start, y.end]}
@@ -165,8 +178,13 @@ def _legend(view: View, ceiling: bool, band: bool) -> Markup:
     return tag("span", *words, class_="legend")
 
 
-def _controls(view: View, data: FrontierRecord, curve: CurveRecord, i: int, k: int) -> Markup:
-    row, points = view.constraints[i], curve.points
+def _name(row: Row) -> str:
+    """A constraint and its unit."""
+    return row.name + row.unit.suffix
+
+
+def _controls(view: View, data: FrontierRecord, points: list[PointRecord], i: int, k: int) -> Markup:
+    row = view.constraints[i]
     asked = row.threshold or points[0].threshold
     nearest = min(range(len(points)), key=lambda j: abs(points[j].threshold - asked))
     slider = tag(
@@ -177,7 +195,7 @@ def _controls(view: View, data: FrontierRecord, curve: CurveRecord, i: int, k: i
         max=len(points) - 1,
         step=1,
         value=nearest,
-        aria_valuetext=f"{row.name} {symbol(row.sense)} {number(points[nearest].threshold)}",
+        aria_valuetext=f"{row.name} {symbol(row.sense)} {number(points[nearest].threshold)}{row.unit.suffix}",
         aria_describedby=f"how-{k}",
     )
     first, last = points[0].threshold, points[-1].threshold
@@ -189,15 +207,15 @@ def _controls(view: View, data: FrontierRecord, curve: CurveRecord, i: int, k: i
         ("range", f"Likely range, {percent(data.confidence)} (measured)"),
         ("ceiling", f"No policy {beyond} (proved)"),
         ("floor", f"Within reach: at {'most' if view.problem.minimise else 'least'} (proved)"),
-        ("price", f"Price: {objective} per unit of {row.name}"),
+        ("price", f"Price: {objective} per unit of {_name(row)}"),
     ]
     cells = [
         tag("div", tag("dt", words), tag("dd", tag("output", "–", id=f"{name}-{k}", for_=f"slider-{k}")))
         for name, words in outputs
     ]
-    label = tag("label", f"{row.name} {symbol(row.sense)}", for_=f"exact-{k}")
+    label = tag("label", f"{_name(row)} {symbol(row.sense)}", for_=f"exact-{k}")
     back = tag("button", f"Back to {number(asked)}", type="button", id=f"back-{k}")
-    whole = tag("label", f"Threshold of {row.name}, {ends}", for_=f"slider-{k}")
+    whole = tag("label", f"Threshold of {row.name}, {ends}{row.unit.suffix}", for_=f"slider-{k}")
     return join(
         tag("h3", f"If the threshold of {row.name} were different"),
         tag("div", whole, slider, tag("div", label, exact, back, class_="exact"), class_="slider"),
@@ -209,14 +227,14 @@ def _controls(view: View, data: FrontierRecord, curve: CurveRecord, i: int, k: i
     )
 
 
-def _table(view: View, curve: CurveRecord, band: list[Limits | None], i: int) -> Markup:
-    points, row = curve.points, view.constraints[i]
+def _table(view: View, points: list[PointRecord], band: list[Limits | None], i: int) -> Markup:
+    row = view.constraints[i]
     shown = sorted({round(k * (len(points) - 1) / 10) for k in range(11)})
     rows: list[list[Any]] = []
     for k in shown:
         p, limits = points[k], band[k]
         mixture = " + ".join(f"{percent(w)} of #{c + 1}" for w, c in zip(p.weights, p.members, strict=True))
         rows.append([number(p.threshold), number(p.value), between(limits), number(p.multiplier), mixture])
-    heads = [f"{row.name} {symbol(row.sense)}", f"best {view.problem.objective}", "likely range", "price", "mixture"]
+    heads = [f"{_name(row)} {symbol(row.sense)}", f"best {view.problem.objective}", "likely range", "price", "mixture"]
     whole = table(heads, rows, f"Best {view.problem.objective} against {row.name}", words=(4,))
     return details("The same as a table", whole)

@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from saddleback.certificates.certificate import SUSPECTED
+from saddleback.certificates.certificate import ROUNDING, SUSPECTED
+from saddleback.certificates.values.averages import differences
 from saddleback.errors import InputError, require
 from saddleback.files.json_file import Limits, leaves, plain, short, to_plain
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.criteria import TOTAL, Unit
 from saddleback.runs.answer import AnswerRecord
 from saddleback.runs.certificate_file import CertificateRecord
 from saddleback.runs.numbers import number, percent, sentence, symbol
@@ -21,7 +23,6 @@ from saddleback.runs.run_folder import Run
 from saddleback.runs.words import standing
 
 Worth = Literal["proved", "likely", "none"]
-_ROUNDING = 1e-9
 _MOST_NUMBER = 1e100
 _AGAIN = "run `saddleback solve ... --out` again"
 
@@ -29,7 +30,8 @@ _AGAIN = "run `saddleback solve ... --out` again"
 class Row(NamedTuple):
     """One quantity: the estimate, its limits and what they are worth, and for a constraint what is wanted of it.
 
-    ``verdict`` says what the limits mean for the threshold, ``conclusion`` the same as the end of a sentence.
+    All numbers are in the ``unit`` that the constraint was given in. ``verdict`` says what the limits mean for the threshold,
+    ``conclusion`` the same as the end of a sentence.
     """
 
     name: str
@@ -41,11 +43,12 @@ class Row(NamedTuple):
     price: float | None = None
     verdict: str = ""
     conclusion: str = ""
+    unit: Unit = TOTAL
 
     @property
     def wanted(self) -> str:
-        """ "≤ 1.2", or nothing for the reward."""
-        return "" if self.threshold is None else f"{symbol(self.sense)} {number(self.threshold)}"
+        """ "≤ 1.2", "≤ 0.15 per step", or nothing for the reward."""
+        return "" if self.threshold is None else f"{symbol(self.sense)} {number(self.threshold)}{self.unit.suffix}"
 
     def holds(self, value: float) -> bool:
         """Whether a value meets the threshold, up to rounding."""
@@ -80,6 +83,14 @@ class View:
             return self.proof.confidence
         delta = self.answer.settings.get("delta", 0.05)
         return 1 - delta if 0 < delta < 1 else 0.95
+
+    @property
+    def average_remarks(self) -> list[str]:
+        """Where averages over time are not what the discounted ones are."""
+        proof = self.proof
+        if proof is None or proof.averages is None or not proof.constraints:
+            return []
+        return [remark.text for remark in differences(self.problem, proof.averages, proof.constraints)]
 
     def heads(self, *first: str) -> list[str]:
         """Heads of a table whose last columns are the reward and the constraints."""
@@ -124,28 +135,31 @@ def view_of(run: Run, problem: CMDP) -> View:
 
 
 def _row(problem: CMDP, answer: AnswerRecord, proof: CertificateRecord | None, i: int) -> Row:
-    c, threshold = problem.constraints[i], float(problem.user_thresholds()[i])
+    c, unit = problem.constraints[i], problem.units[i]
     found = answer.constraints[i] if answer.constraints else None
-    price = answer.multipliers[i] if answer.multipliers else None
+    price = unit.price_of(answer.multipliers[i]) if answer.multipliers else None
     limits: Limits | None = None
     worth: Worth = "none"
     if proof is not None and proof.value is not None:
         limits, worth = proof.constraints[i], "proved"
     elif found is not None and found.low is not None and found.high is not None:
         limits, worth = (found.low, found.high), "likely"
-    row = Row(c.name, None if found is None else found.value, limits, worth, c.sense, threshold, price)
+    limits = None if limits is None else unit.limits_of(limits)
+    value = None if found is None else unit.of(found.value)
+    row = Row(c.name, value, limits, worth, c.sense, c.threshold, price, unit=unit)
     if proof is not None and proof.contradictions:
         return row._replace(verdict="in doubt", conclusion="which is in doubt")
     allowed = proof.allowance[i] if proof is not None and worth == "proved" else 0.0
-    verdict, conclusion = _verdict(row, allowed, abs(float(problem.scale[1 + i])))
+    rounding = ROUNDING * problem.horizon * abs(float(problem.scale[1 + i]))
+    verdict, conclusion = _verdict(row, unit.of(allowed), unit.of(rounding))
     return row._replace(verdict=verdict, conclusion=conclusion)
 
 
-def _verdict(row: Row, allowed: float, scale: float) -> tuple[str, str]:
+def _verdict(row: Row, allowed: float, rounding: float) -> tuple[str, str]:
     """What the limits say of the threshold, in a few words and as the end of a sentence."""
     if row.limits is None or row.threshold is None:
         return "not measured", ""
-    kind, least, most = standing(row.limits, row.sense, row.threshold, allowed, _ROUNDING * scale)
+    kind, least, most = standing(row.limits, row.sense, row.threshold, allowed, rounding)
     if kind == "open":
         missed = f"missed by at most {number(most)}"
         return f"open: {missed}", f"so the limit may be {missed}"
@@ -173,7 +187,7 @@ def answer_sentence(view: View) -> list[str]:
     parts = [earned + "."]
     for row in view.constraints:
         allowed = "at least {} wanted" if row.sense == ">=" else "at most {} allowed"
-        kept = f"It keeps {row.name} at {number(row.estimate)}, with {allowed.format(number(row.threshold))}"
+        kept = f"It keeps {row.name} at {number(row.estimate)}{row.unit.suffix}, with {allowed.format(number(row.threshold))}"
         if row.limits is not None:
             ends = f"{number(row.limits[0])} and {number(row.limits[1])}"
             kept += f": {'proved' if row.worth == 'proved' else 'likely'} to lie between {ends}, {row.conclusion}"

@@ -5,7 +5,7 @@ are kept beside the certificate:
 
     δ's                     each in (0, 1), together no more than 1 − confidence, and than the request allows
     range, tail             from the discount, the cap of the rollouts and the limits of their baseline
-    limits, by_start        from the single rollouts (below), each with its own δ
+    limits, by_start        from the single rollouts (below), each with its own δ, cut with what is known without them
     bound, on tables        from the samples as counts and a function above V*                    :mod:`.bound`
     upper bound, gap        weak duality
     verdicts, status        from the limits, the request and the thresholds                       :mod:`.whole_run`
@@ -26,11 +26,12 @@ from __future__ import annotations
 from typing import Final
 
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.policies import MixturePolicy
 from saddleback.runs.certificate_file import CertificateRecord
 from saddleback.runs.evidence_file import BoundArrays, RolloutValues
 from saddleback.runs.recheck.bound import check_bound
 from saddleback.runs.recheck.check import Check, Request, signals_of
-from saddleback.runs.recheck.limits import check_interval, check_range, check_rollouts, check_starts
+from saddleback.runs.recheck.limits import check_interval, check_known, check_range, check_rollouts, check_starts
 from saddleback.runs.recheck.statements import (
     check_allowance,
     check_assumptions,
@@ -51,13 +52,15 @@ NOT_CHECKED: Final = {
         "certificate.json remarks[], contradictions[], linearity.tests[].meaning",
     ),
     "versions, and what was chosen without bearing on a proof": (
-        "run.json versions{}, request{} but for samples, certificate, epsilon, max_samples, feasibility, mode, delta, seed, dual",
+        "run.json versions{}, target.path, request{} but for samples, certificate, epsilon, max_samples, feasibility, mode, delta, seed, dual",
         "solution.json settings but for mode, feasibility, seed, delta, epsilon, dual",
     ),
     "estimates, which no proof rests on": (
-        "solution.json constraints[].low, constraints[].high, multipliers[], gap, max_slack, stationary.value, "
-        "stationary.constraints[]",
-        "certificate.json evidence.bound.estimate, evidence.fitted.values[], evidence.fitted.errors[]",
+        "solution.json constraints[].low, constraints[].high, constraints[].in_units.low, constraints[].in_units.high, "
+        "multipliers[], gap, max_slack, conflict[].best, stationary.value, stationary.constraints[], stationary.npz",
+        "certificate.json evidence.bound.estimate, evidence.fitted.values[], evidence.fitted.errors[], "
+        "averages.first_steps, averages.first_rollouts, averages.long_run_steps, averages.long_run_rollouts, "
+        "averages.constraints[].name, .first.mean, .first.error, .long_run.mean, .long_run.error",
     ),
     "what the tests of linearity and of leverage measured": (
         "certificate.json linearity.delta, linearity.tests[].name, .statistic, .limit, .state, .action, .z, leverage",
@@ -73,12 +76,13 @@ def recheck(
     *,
     bound: BoundArrays | None = None,
     problem: CMDP | None = None,
+    policy: MixturePolicy | None = None,
     request: Request | None = None,
 ) -> list[Check]:
     """All that can be checked of a certificate, in the order of the file.
 
     certificate, rollouts, bound   what ``certificate.json``, ``rollouts.npz`` and ``bound.npz`` hold
-    problem                        the problem, where it can be loaded
+    problem, policy                the problem and the policy, where they can be loaded
     request                        what the run was asked for, where that is known
     """
     checks = [
@@ -95,6 +99,7 @@ def recheck(
     told, record = certificate.evidence.rollouts, certificate.problem
     assert told is not None  # a record with limits has them
     checks += [check_rollouts(told, rollouts), check_range(certificate, told, rollouts, problem)]
+    checks.append(check_known(told, record, policy, problem, bound))
     names = ["reward", *(c.name for c in record.constraints)]
     for j, (signal, limits) in enumerate(
         zip(signals_of(certificate), [certificate.value, *certificate.constraints], strict=True)
@@ -109,6 +114,8 @@ def recheck(
         check_gap(certificate),
     ]
     checks.append(check_starts(certificate, told, rollouts, problem))
+    if certificate.averages is not None:
+        checks.append(Check("averages over time", True, "estimates, no part of the proof", "not checked"))
     if certificate.linear is not None:
         refuted = linearity_refuted(certificate) or certificate.linearity is None
         why = "needs new samples of the coreset" if not refuted else "linearity is not assumed, or refuted"

@@ -46,8 +46,11 @@ class Request:
 
     @property
     def share(self) -> float:
-        """Of δ that one certificate may spend: strict and adaptive solves may make several, with halves of what is left."""
-        return (0.5 if self.strict else 1.0) * (0.5 if self.epsilon is not None else 1.0)
+        """Of δ that one certificate may spend: an adaptive solve may make several, with halves of what is left.
+
+        So may a strict one, which is seen in its calls (:mod:`.statements`): an only attempt may spend all.
+        """
+        return 0.5 if self.epsilon is not None else 1.0
 
     @classmethod
     def of(cls, run: Run) -> Request:

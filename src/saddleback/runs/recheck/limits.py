@@ -11,12 +11,14 @@ from numpy.typing import ArrayLike
 from saddleback.certificates.certificate import RolloutEvidence
 from saddleback.files.json_file import Limits
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.policies import MixturePolicy, Policy, TabularPolicy
 from saddleback.problem.spaces import Array
-from saddleback.runs.certificate_file import CertificateRecord, ConstraintRecord, SignalRecord
-from saddleback.runs.evidence_file import RolloutValues
+from saddleback.runs.certificate_file import CertificateRecord, ConstraintRecord, ProblemRecord, SignalRecord
+from saddleback.runs.evidence_file import BoundArrays, RolloutValues
 from saddleback.runs.recheck.check import ROUNDING, STARTS, STARTS_SHARE, Check, close, signals_of, unchecked, words
 
 _BISECTIONS = 60
+_MOST_PAIRS = 4_000_000  # of a table that is looked through for limits without samples
 _LEAST_ROLLOUTS, _MOST_STARTS = 30, 16  # of a start state that gets limits of its own
 
 
@@ -81,6 +83,66 @@ def check_range(
     return Check(name, right, f"{ends}; {L:,} steps a rollout" if right else f"{ends}: that does not follow")
 
 
+def check_known(
+    told: RolloutEvidence,
+    record: ProblemRecord,
+    policy: MixturePolicy | None,
+    problem: CMDP | None,
+    bound: BoundArrays | None,
+) -> Check:
+    """What the values cannot leave: H times the least and the most that the policy earns in any state of a table.
+
+    Only of signals that are known: the problem's, or else those that the bound over all policies was proved with; where neither
+    is there, they are taken as stated.
+    """
+    name, H = "limits without samples", record.horizon
+    if told.known is None:
+        return Check(name, True, "none: the version that wrote the run had none")
+    low, high = np.array(told.known)
+    if np.any(low < 0) or np.any(low > high) or np.any(high > H):
+        return Check(name, False, "they are not within 0 and the horizon")
+    if record.states is None or record.states * record.actions > _MOST_PAIRS:
+        trivial = not np.any(low) and bool(np.all(high == H))
+        return Check(
+            name, trivial, "0 and the horizon" if trivial else "there are others on tables only, and not on the largest"
+        )
+    if policy is None or (problem is None and bound is None):
+        return unchecked(name, "taken as stated, for the signals of the problem are not known here")
+    if not _of_problem(record, policy, bound if problem is None else None):
+        return Check(name, False, "the policy, or the signals, are not of this problem")
+    least, most = np.zeros(len(low)), np.zeros(len(low))
+    for weight, member in zip(policy.weights, policy.members, strict=True):
+        earned = _earned(record, member, problem, bound)
+        least += weight * earned.min(axis=0)
+        most += weight * earned.max(axis=0)
+    near, open_ = ROUNDING * (1 + H), (low == 0) & (high == H)  # of large tables functions are not asked
+    with np.errstate(invalid="ignore"):
+        right = bool(np.all(open_ | ((np.abs(low - H * least) <= near) & (np.abs(high - H * most) <= near))))
+    return Check(name, right, f"{'follow' if right else 'do not follow'} from what the policy earns in each state")
+
+
+def _of_problem(record: ProblemRecord, policy: MixturePolicy, bound: BoundArrays | None) -> bool:
+    """Whether tables have the right numbers of states, actions and signals."""
+    S, A, columns = record.states or 0, record.actions, 1 + len(record.constraints)
+    tables = [member for member in policy.members if isinstance(member, TabularPolicy)]
+    right = all(len(x.table) == S and x.num_actions == A for x in tables)
+    return right and (bound is None or (len(tables) == len(policy.members) and bound.signals.shape == (S * A, columns)))
+
+
+def _earned(record: ProblemRecord, member: Policy, problem: CMDP | None, bound: BoundArrays | None) -> Array:
+    """What a policy earns in each state ``(S, 1+m)``, in utilities; NaN where that is only observed."""
+    S, A = record.states or 0, record.actions
+    pi, out = member.probabilities(np.arange(S)), np.zeros((S, 1 + len(record.constraints)))
+    for a in range(A):
+        if problem is not None:
+            u = problem.utilities(np.arange(S), np.full(S, a))
+        else:
+            assert bound is not None
+            u = np.where(bound.noise.max(axis=0) > 0, np.nan, bound.signals[a::A])
+        out += pi[:, a, None] * u
+    return out
+
+
 def check_interval(
     signal: SignalRecord | ConstraintRecord,
     stated: Limits,
@@ -98,7 +160,8 @@ def check_interval(
 
     def in_units(ends: tuple[float, float]) -> list[float]:  # with what the cap may hide
         tails = rollouts.tail[:, j].tolist()
-        values = (min(max(low + span * x + tail, 0.0), H) for x, tail in zip(ends, tails, strict=True))
+        least, most = (0.0, H) if told.known is None else (told.known[0][j], told.known[1][j])
+        values = (min(max(low + span * x + tail, least), most) for x, tail in zip(ends, tails, strict=True))
         return sorted(x * signal.scale + signal.base * H for x in values)
 
     # The certificate's bisection ends with an interval a millionth of a standard error too wide.

@@ -13,6 +13,7 @@ from saddleback.runs.recheck.bound import TABLE
 from saddleback.runs.recheck.check import ROUNDING, STARTS_SHARE, Check, Request, close, digits, signals_of, size
 
 _CAP = 1e-6  # γ^L of the longest rollout
+_OF_SEVERAL = 0.8  # of δ: the most that one of several attempts of a strict solve may spend
 _BOUNDED = "rewards and constraint signals within their declared ranges"
 
 
@@ -27,6 +28,8 @@ def check_levels(certificate: CertificateRecord, problem: CMDP | None, request: 
     if rollouts and bound:  # divided evenly
         right &= close(rollouts.delta_of_each, bound.delta)
     share = asked.share if rollouts else 1.0
+    if asked.strict and _calls(certificate) < certificate.samples:  # the rest went to other attempts
+        share *= _OF_SEVERAL
     if problem is not None and problem.start.sampler is not None:
         share *= 1 - STARTS_SHARE
     detail = f"the statements may fail with probability {spent:.6g}, of {share * allowed:.6g} allowed"
@@ -55,8 +58,7 @@ def check_assumptions(certificate: CertificateRecord) -> Check:
 
 def check_calls(certificate: CertificateRecord, rollouts: RolloutValues | None, request: Request | None) -> Check:
     """The calls of the parts add up to those of the proof; a strict solve may have made several."""
-    told, bound, report = certificate.evidence.rollouts, certificate.evidence.bound, certificate.linearity
-    parts = (told.steps if told else 0) + (bound.samples if bound else 0) + (report.samples if report else 0)
+    told, parts = certificate.evidence.rollouts, _calls(certificate)
     several = request is None or request.strict
     right = parts <= certificate.samples if several else parts == certificate.samples
     if told is not None:
@@ -66,6 +68,13 @@ def check_calls(certificate: CertificateRecord, rollouts: RolloutValues | None, 
         cap = longest if rollouts is None or rollouts.cap is None else rollouts.cap
         right &= told.number <= told.steps <= told.number * cap and cap <= longest
     return Check("simulator calls", right, f"{parts:,} in the parts, {certificate.samples:,} stated")
+
+
+def _calls(certificate: CertificateRecord) -> int:
+    """The simulator calls of the parts that are shown."""
+    told, bound, report = certificate.evidence.rollouts, certificate.evidence.bound, certificate.linearity
+    parts = (told.steps if told else 0) + (bound.samples if bound else 0) + (report.samples if report else 0)
+    return parts + (certificate.averages.samples if certificate.averages else 0)
 
 
 def linearity_refuted(certificate: CertificateRecord) -> bool:
@@ -132,7 +141,8 @@ def check_verdict(certificate: CertificateRecord) -> Check:
     for c, limits, allowed in rows:
         sign = 1 if c.sense == ">=" else -1
         worst, best = sorted(sign * (x - c.threshold) + allowed for x in limits)
-        slacks.append((worst, best, ROUNDING * size(c, certificate.problem.horizon, c.threshold)))
+        H = certificate.problem.horizon
+        slacks.append((worst, best, ROUNDING * max(size(c, H, c.threshold), (1 + 1e-6) * H * abs(c.scale))))
     follows = {
         "certified": all(worst >= -r for worst, _, r in slacks),
         "refuted": any(best < r for _, best, r in slacks),

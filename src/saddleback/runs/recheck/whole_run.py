@@ -1,6 +1,6 @@
 """Check a whole run again: its proof (:func:`saddleback.runs.recheck.recheck`), and what its other files say of policy, request and answer.
 
-files       the certificate names policy, problem and samples by hash
+files       the certificate names policy, problem and samples by hash; problem.json says what the problem says
 policy      its weights are those of the answer, and those with which the rollouts drew their members
 answer      mixture values, slacks and status follow from members, thresholds, request and certificate
 truth       where the table is known: what the policy is really worth, and the true optimum, lie within what is stated
@@ -13,13 +13,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from saddleback.errors import InputError
+from saddleback.files.json_file import to_plain
 from saddleback.instances.instance import Instance
+from saddleback.problem.cmdp import CMDP
 from saddleback.problem.digest import problem_digest
 from saddleback.runs.answer import AnswerRecord
-from saddleback.runs.certificate_file import CertificateRecord, ConstraintRecord, SignalRecord
+from saddleback.runs.certificate_file import CertificateRecord, ConstraintRecord, ProblemRecord, SignalRecord
+from saddleback.runs.problem_record import QuestionRecord
 from saddleback.runs.recheck import recheck
 from saddleback.runs.recheck.check import Check, Request, close, signals_of, size, unchecked
 from saddleback.runs.run_folder import Run
+from saddleback.runs.targets import same_up_to_rounding
 from saddleback.runs.truth import truth_of
 
 _ROUNDING = 1e-9
@@ -34,12 +39,12 @@ def recheck_run(run: Run, instance: Instance | None) -> list[Check]:
     proof, problem = run.certificate, None if instance is None else instance.problem
     assert proof is not None
     request = Request.of(run)
-    checks = recheck(proof, run.rollouts, bound=run.bound, problem=problem, request=request)
+    checks = recheck(proof, run.rollouts, bound=run.bound, problem=problem, policy=run.mixture, request=request)
     return [
         _files(run, proof, instance),
         *checks,
         _policy(run, proof),
-        _answer(run, proof),
+        _answer(run, proof, problem),
         _status(run, proof, request),
         _truth(run, proof, instance),
     ]
@@ -53,13 +58,27 @@ def _files(run: Run, proof: CertificateRecord, instance: Instance | None) -> Che
         return Check("files", False, "the certificate does not name them, which this version of a run does")
     named = {"policy.npz": about.policy, "rollouts.npz": about.rollouts, "bound.npz": about.bound}
     wrong = [name for name, sha in named.items() if run.files.get(name) != sha]
-    known, named_code = run.known_by, run.target.endswith((".npz", ".toml")) or run.target.startswith("python:")
+    known, named_code = run.known_by, run.target.endswith((".npz", ".drn", ".toml")) or run.target.startswith("python:")
     told = known is not None and about.problem == known.asks and (named_code or known.law is not None)
     if not told or (instance is not None and about.problem != problem_digest(instance.problem)):
         wrong.append("the problem")
+    if run.question is not None and not _is_asked(run, run.question, proof, instance):
+        wrong.append("problem.json")
     found = f"another than that of the certificate: {', '.join(wrong)}" if wrong else "policy, problem and samples"
     more = "; the problem itself was not loaded: --problem names its file" if instance is None and not wrong else ""
     return Check("files", not wrong, found + more)
+
+
+def _is_asked(run: Run, told: QuestionRecord, proof: CertificateRecord, instance: Instance | None) -> bool:
+    """Whether ``problem.json`` is about the problem, or where that is not loaded about what the certificate says of it."""
+    if instance is None:
+        try:
+            return same_up_to_rounding(to_plain(proof.problem), to_plain(ProblemRecord.of(told.problem())))
+        except (InputError, ValueError):
+            return False
+    linear = run.mixture is not None and instance.problem.num_states is None
+    asked = QuestionRecord.of(instance.problem, linear)
+    return asked is not None and same_up_to_rounding(to_plain(asked), to_plain(told))
 
 
 def _policy(run: Run, proof: CertificateRecord) -> Check:
@@ -82,9 +101,10 @@ def _policy(run: Run, proof: CertificateRecord) -> Check:
     return Check("policy", right and (told is not None) == (proof.value is not None), detail)
 
 
-def _answer(run: Run, proof: CertificateRecord) -> Check:
+def _answer(run: Run, proof: CertificateRecord, problem: CMDP | None) -> Check:
     """Sums over members, slacks and names, and the choices that ``run.json`` and ``solution.json`` both have."""
     wrong = [*_wrong_thresholds(proof), *_wrong_values(run.solution, proof), *_wrong_choices(run)]
+    wrong += [*_wrong_units(run.solution, proof, problem), *_wrong_conflict(run.solution, proof)]
     if not proof.samples <= run.solution.samples <= _most_samples(run, proof):
         wrong.append("samples")
     return Check(
@@ -134,6 +154,40 @@ def _wrong_values(answer: AnswerRecord, proof: CertificateRecord) -> Iterator[st
             yield f"constraints[{i}]"
         if not _near(c, H, row.value, sum(k.weight * k.constraints[i] for k in members)):
             yield f"constraints[{i}].value"
+
+
+def _wrong_units(answer: AnswerRecord, proof: CertificateRecord, problem: CMDP | None) -> Iterator[str]:
+    """What a constraint was given in stands in both files, and its numbers in that unit follow from the totals."""
+    H = proof.problem.horizon
+    sizes = [H if c.units == "per-step" else 1.0 for c in proof.problem.constraints]
+    prices = [size * x for size, x in zip(sizes, answer.multipliers, strict=False)]
+    if answer.prices and not (len(prices) == len(answer.prices) and all(map(close, prices, answer.prices))):
+        yield "prices"
+    for i, c in enumerate(proof.problem.constraints):
+        row = answer.constraints[i] if i < len(answer.constraints) else None
+        if problem is not None and c.units not in (None, problem.constraints[i].units):
+            yield f"problem.constraints[{i}].units"
+        if row is None or (row.units is None and row.in_units is None):  # as earlier versions wrote it
+            continue
+        if row.units != c.units or (row.units == "per-step") != (row.in_units is not None):
+            yield f"constraints[{i}].units"
+        elif row.in_units is not None:
+            pairs = [(getattr(row.in_units, name), getattr(row, name)) for name in ("value", "threshold", "slack")]
+            if not all(_near(c, H, H * shown, total) for shown, total in pairs):
+                yield f"constraints[{i}].in_units"
+
+
+def _wrong_conflict(answer: AnswerRecord, proof: CertificateRecord) -> Iterator[str]:
+    """Constraints that contradict each other are those of the problem, and what they reach at best is estimated."""
+    H, known = proof.problem.horizon, {c.name: c for c in proof.problem.constraints}
+    for i, row in enumerate(answer.conflict):
+        c = known.get(row.name)
+        right = c is not None and row.label == "estimated" and {row.name, *row.given} <= known.keys()
+        if c is not None and right:
+            total = H * row.limit if row.units == "per-step" else row.limit
+            right = (row.sense, row.units) == (c.sense, c.units) and _near(c, H, total, c.threshold)
+        if not right:
+            yield f"conflict[{i}]"
 
 
 def _wrong_choices(run: Run) -> Iterator[str]:

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from saddleback.errors import require
+from saddleback.problem.alarm import time_limit
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.registry import Registry
-from saddleback.problem.user_code import time_limit
 from saddleback.sampling.blocks import Executor, InOrder
 from saddleback.sampling.executors.durable import Durable
 from saddleback.sampling.executors.joblib import Joblib

@@ -12,6 +12,9 @@ answers task by task, or, where they are quick, every 20 ms. It is a new interpr
 its main script again, so notebooks, scripts without a main guard and programs with threads are all right. It leads a session
 of its own: an interrupt from the keyboard reaches the parent only, and what a simulator has started ends with it. Workers
 serve one run after the other until :meth:`Joblib.close`; a run that is interrupted or abandoned ends them.
+
+On Windows, which has no sessions, the worker calls the parent at an address, with a key that it reads from its standard input,
+and ends when that is closed. What a simulator has started is not ended there.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Client, Connection, Listener, wait
 from multiprocessing.util import Finalize
 from typing import Any, NamedTuple
 
@@ -42,7 +45,7 @@ LOOK = 1.0  # seconds after which silent workers are looked at, lest something t
 PATIENCE = 2.0  # seconds workers have to end by themselves
 ANSWER = 0.02  # seconds of work after which results are sent
 WATCH = 1.0  # seconds between two looks at the parent
-
+SESSIONS = hasattr(os, "killpg")  # and descriptors that a child inherits: not on Windows
 _THREADED = "OMP_NUM OPENBLAS_NUM MKL_NUM BLIS_NUM NUMBA_NUM NUMEXPR_NUM VECLIB_MAXIMUM"
 ONE_THREAD = {f"{name}_THREADS": "1" for name in _THREADED.split()}
 """The environment of a worker: as many processes as cores leave one thread to each."""
@@ -198,18 +201,36 @@ class Worker:
     def __init__(self) -> None:
         self.connection, theirs = multiprocessing.Pipe()
         with theirs:
-            begin = f"import sys; sys.path[:] = {list(map(str, sys.path))}; from {__name__} import serve; "
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", begin + f"serve({theirs.fileno()}, {os.getpid()})"],
-                env=os.environ | ONE_THREAD,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-                stdin=subprocess.DEVNULL,
-            )
+            if SESSIONS:
+                call, quiet = f"serve({theirs.fileno()}, {os.getpid()})", subprocess.DEVNULL
+                self.process = self._start(call, pass_fds=[theirs.fileno()], start_new_session=True, stdin=quiet)
+            else:
+                self._be_called()
         self.lot: deque[int] = deque()
         self.ready = False
         self.token: bytes | None = None
         self.heard = time.monotonic()
+
+    def _start(self, call: str, **options: Any) -> subprocess.Popen[bytes]:
+        begin = f"import sys; sys.path[:] = {list(map(str, sys.path))}; from {__name__} import serve, serve_at; "
+        return subprocess.Popen([sys.executable, "-c", begin + call], env=os.environ | ONE_THREAD, **options)
+
+    def _be_called(self) -> None:
+        """Start the process and wait until it has called, or has ended; then it is found dead at the first reading."""
+        key, group = os.urandom(32), getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
+        with Listener(authkey=key) as listener:
+            call = f"serve_at({listener.address!r})"
+            self.process = self._start(call, stdin=subprocess.PIPE, bufsize=0, creationflags=group)
+            with suppress(OSError):
+                self.process.stdin.write(key)  # type: ignore[union-attr]
+            calls: list[Connection] = []
+            answering = threading.Thread(target=lambda: calls.append(listener.accept()), daemon=True)
+            answering.start()
+            while answering.is_alive() and self.process.poll() is None:
+                answering.join(ANSWER)
+        if calls:
+            self.connection.close()
+            self.connection = calls[0]
 
     @property
     def idle(self) -> bool:
@@ -241,12 +262,15 @@ class Worker:
 
     def end(self) -> str:
         """End the process, if it still lives, and all it has started; say how it ended."""
-        with suppress(ProcessLookupError, PermissionError):  # no more: it and all it has started are gone
-            os.killpg(self.process.pid, signal.SIGKILL)  # one that is dying already keeps its own exit code
+        if SESSIONS:
+            with suppress(ProcessLookupError, PermissionError):  # no more: it and all it has started are gone
+                os.killpg(self.process.pid, signal.SIGKILL)  # one that is dying already keeps its own exit code
         with suppress(ProcessLookupError, PermissionError):  # a group that may not be ended whole
             self.process.kill()
         code = self.process.wait()
         self.connection.close()
+        if self.process.stdin is not None:
+            self.process.stdin.close()
         if code < 0:
             name = signal.Signals(-code).name
             return f"signal {name}" + (" (as when memory runs out)" if name == "SIGKILL" else "")
@@ -275,6 +299,19 @@ def serve(file: int, parent: int) -> None:
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     with suppress(EOFError, OSError):  # the parent has closed its side
         _converse(Connection(file))
+
+
+def serve_at(address: str) -> None:
+    """The same for a parent that is called at this address; the standard input has the key, and is closed when the parent ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    state.watching = True
+    parent = open(os.dup(0), "rb", buffering=0)  # noqa: SIM115 - until this process ends
+    with open(os.devnull, "rb") as nothing:  # for the simulator
+        os.dup2(nothing.fileno(), 0)
+    key = parent.read(32)
+    threading.Thread(target=lambda: (parent.read(1), os._exit(1)), daemon=True).start()
+    with suppress(EOFError, OSError), Client(address, authkey=key) as connection:
+        _converse(connection)
 
 
 def _converse(connection: Connection) -> None:

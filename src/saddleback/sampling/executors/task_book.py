@@ -17,7 +17,8 @@ from typing import Any, Generic, NamedTuple
 
 from saddleback import errors
 from saddleback.errors import SaddlebackError, SimulatorError, at_least, require, what_happened
-from saddleback.problem.user_code import MOST_SECONDS, is_interrupt
+from saddleback.problem.alarm import MOST_SECONDS
+from saddleback.problem.user_code import is_interrupt
 from saddleback.sampling.blocks import Block, Result, Source, Task
 
 Progress = Callable[[int, int, int], object]
@@ -207,7 +208,7 @@ class Ledger(Generic[Task, Result]):
 def check_options(workers: int | None, timeout: float | None, retries: int = 0, patience: float = 1.0) -> None:
     """Refuse options that make no sense."""
     if workers is not None:
-        at_least("workers", workers, 1, _MOST_WORKERS, "leave it out for one a core")
+        at_least("workers", workers, 1, _MOST_WORKERS, "say how many processes draw samples, 1 for this one alone")
     if timeout is not None:
         errors.number("timeout", timeout, 0, MOST_SECONDS, open_low=True, remedy="give seconds for one task")
     require(retries >= 0, "retries", "must not be negative", retries, "0 stops at the first death of a worker")

@@ -28,6 +28,7 @@ _LABELS = {
     Stream.EVALUATION: "samples to evaluate",
     Stream.CERTIFICATE: "samples to certify",
     Stream.ROLLOUT: "rollouts to certify",
+    Stream.AVERAGE: "rollouts for averages",
 }
 
 

@@ -50,8 +50,14 @@ def buffer_maker(
         folders = store.folder if buffer.folders is None else buffer.folders
         return lambda stream, T: ray_buffer(folders, stream, problem, design, T, **more)
     if buffer == "memory" and problem.stand_ins is None:
-        base = problem.base
-        return lambda stream, T: cut(store.samples(stream, design.size, base), problem, design, T)
+        base, held = problem.base, store.held
+
+        def in_memory(stream: int, T: int) -> Buffer:
+            if problem.num_states is not None and np.any(held(stream, design.size) == 0):
+                return counted_buffer(store, stream, problem, design, T)
+            return cut(store.samples(stream, design.size, base), problem, design, T)
+
+        return in_memory
     known = buffer in ("memory", "streamed") or isinstance(buffer, OnRay)
     require(known, "buffer", "must be 'memory', 'streamed' or OnRay(...)", buffer, "choose one of them")
     if problem.num_states is not None:
@@ -70,8 +76,12 @@ def counted_buffer(store: SampleStore, stream: int, problem: CMDP, design: Desig
     n = store.held(stream, c)
     serving = serving_pairs(problem.stand_ins, design.states, design.actions)
     serving = np.arange(c) if serving is None else np.where(n > 0, np.arange(c), serving)
+    unsampled = n[serving] == 0
     sizes = n // T if T >= 1 else n * 0
-    rule = f"must leave at least one of the {n[serving].min()} samples per pair in every batch"
+    sizes[unsampled & (serving == np.arange(c))] = 1  # they stay where they are, as in `cut`
+    rule = (
+        f"must leave at least one of the {n[serving][~unsampled].min(initial=n.max())} samples per pair in every batch"
+    )
     require(bool(np.all(sizes[serving] >= 1)), "num_batches", rule, T, "use fewer batches or more samples")
     m = store.layout.num_signals
     tally, seen, filled = _Tally(T * c * S), np.zeros(S, dtype=bool), np.zeros(c, dtype=np.int64)
@@ -87,6 +97,10 @@ def counted_buffer(store: SampleStore, stream: int, problem: CMDP, design: Desig
         if m:
             moments.add(x, *store.layout.signal_sums(rows, moments.base))
     means, variances = moments.means_and_variances(np.maximum(n, 1))
+    _require_unseen(store, problem, design, unsampled, seen)
+    for x in np.flatnonzero(unsampled & (serving == np.arange(c))).tolist():
+        seen[design.states[x]] = True
+        tally.add((np.arange(T) * c + x) * S + design.states[x])
     support = np.flatnonzero(seen)
     matrices = _matrices(tally, (T, c, S), support, sizes)
     if np.any(n == 0):  # pairs that are not allowed have the samples of another
@@ -104,7 +118,20 @@ def counted_buffer(store: SampleStore, stream: int, problem: CMDP, design: Desig
         False,
         variances,
         num_blocks,
+        unsampled if np.any(unsampled) else None,
     )
+
+
+def _require_unseen(
+    store: SampleStore, problem: CMDP, design: Design, unsampled: NDArray[np.bool_], seen: NDArray[np.bool_]
+) -> None:
+    """Refuse a store that lacks samples of a state that the others lead to, or that the problem begins in."""
+    begins = np.zeros_like(seen)
+    begins[problem.start.states] = True
+    for x in np.flatnonzero(unsampled & (seen | begins)[design.states])[:1]:
+        rule = "must have samples of every pair whose state is reached"
+        remedy = "draw the missing blocks first"
+        raise InputError(str(store.folder), rule, f"none of pair {x}", remedy)
 
 
 def excerpt(store: SampleStore, stream: int, problem: CMDP, design: Design, most: int = _EXCERPT) -> Samples:

@@ -56,7 +56,8 @@ class SampleStore(Closing):
     """Made by :meth:`create`, :meth:`open` or :meth:`resume`; as a context manager it is closed at the end.
 
     Attributes: ``folder``; ``layout``; ``fingerprint``; ``recovery``, what opening swept up; ``index`` and ``shards``, which
-    blocks there are and their rows.
+    blocks there are and their rows; ``used_seeds``, with which something was proved about what these samples suggest, as long
+    as the store is open.
     """
 
     def __init__(self, folder: Path, header: Header, index: BlockIndex, disk: Disk):
@@ -65,6 +66,7 @@ class SampleStore(Closing):
         self.index, self._disk, self.shards = index, disk, ShardReader(disk, folder, header.layout)
         self._writer: ShardWriter | None = None
         self._closed = False
+        self.used_seeds = dict[int, str]()
 
     # ---- a store from a folder -------------------------------------------------------------------------------------
 

@@ -37,7 +37,7 @@ def check_agreement(probe: Probe, pairs: tuple[States, Actions], number: int, le
     keys, alone = [], []
     for i in range(len(actions)):
         keys.append([probe.key() for _ in range(number)])
-        draws = [probe.draw(states[i : i + 1], actions[i : i + 1], key) for key in keys[i]]
+        draws = probe.draw_many([(states[i : i + 1], actions[i : i + 1], key) for key in keys[i]])
         alone.append(np.concatenate([columns(*d) for d in draws], axis=1))
     mixed = _mixed(probe, states, actions, number)
     for i in range(len(actions)):
@@ -59,7 +59,7 @@ def _mixed(probe: Probe, states: States, actions: Actions, number: int) -> list[
     """
     k = len(actions)
     order = probe.rng(6).permutation(np.repeat(np.arange(k), 2))
-    draws = [probe.draw(states[order], actions[order], probe.key()) for _ in range((number + 1) // 2)]
+    draws = probe.draw_many([(states[order], actions[order], probe.key()) for _ in range((number + 1) // 2)])
     table = np.array([columns(*d) for d in draws])  # (batches, columns, rows)
     return [np.concatenate(list(table[:, :, order == i]), axis=1) for i in range(k)]
 
@@ -76,7 +76,8 @@ def check_independence(probe: Probe, pairs: tuple[States, Actions], calls: int, 
     for state, action in zip(*pairs, strict=True):
         states, actions = np.repeat(state[None], ROWS, axis=0), np.repeat(action[None], ROWS)
         keys = [probe.key() for _ in range(calls)]
-        tables = np.array([columns(*probe.draw(states, actions, key)) for key in keys])  # (m, columns, n)
+        draws = probe.draw_many([(states, actions, key) for key in keys])
+        tables = np.array([columns(*draw) for draw in draws])  # (m, columns, n)
         for x in tables.transpose(1, 0, 2):
             for way, (one, two) in _ways(x).items():
                 p = unrelated(one.ravel(), two.ravel())

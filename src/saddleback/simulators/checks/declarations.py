@@ -23,10 +23,12 @@ def check_thresholds(probe: Probe) -> None:
     """A threshold outside what the declared range allows is a mistake of units or of sense."""
     problem = probe.problem
     H = problem.horizon
-    for c, b, signal in zip(problem.constraints, problem.user_thresholds(), problem.signals[1:], strict=True):
+    rows = zip(problem.constraints, problem.user_thresholds(), problem.signals[1:], problem.units, strict=True)
+    for c, b, signal, unit in rows:
         low, high = signal.low * H, signal.high * H
-        said = f"{c.name} {c.sense} {c.threshold:g} ({c.units}: a discounted total of {b:g}, or {b / H:g} a step)"
-        possible = f"its range [{signal.low:g}, {signal.high:g}] allows totals from {low:g} to {high:g}"
+        said = f"{c.name} {c.sense} {unit.say(b, '{:g}'.format, both=True)}"
+        ends = " to ".join(f"{x:g}" for x in unit.limits_of((low, high)))
+        possible = f"its range [{signal.low:g}, {signal.high:g}] allows {unit.plural} from {ends}"
         slack = 1e-9 * (high - low)
         never = b < low - slack if c.sense == "<=" else b > high + slack
         always = b > high - slack if c.sense == "<=" else b < low + slack

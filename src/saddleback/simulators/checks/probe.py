@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -25,6 +25,18 @@ from saddleback.simulators.generative_model import Draw, GenerativeModel, Stream
 from saddleback.simulators.independence import FALSE_ALARM as FALSE_ALARM
 
 Key = tuple[int, ...]
+Asked = tuple[States, Actions, Key]
+"""Pairs to draw a next state of, and the key of the random stream."""
+
+DrawAll = Callable[[Sequence[Asked]], list[Draw]]
+"""Whoever carries out many questions; the answers are in their order."""
+
+
+class OutOfTime(Exception):
+    """The time of the checks is over."""
+
+
+_AT_A_TIME = 256  # questions that are carried out elsewhere, between two looks at the clock
 
 
 @dataclass(frozen=True)
@@ -66,6 +78,11 @@ class Report:
         """How many findings are errors."""
         return sum(f.severity == "error" for f in self.findings)
 
+    @property
+    def well_formed(self) -> bool:
+        """Whether every answer so far has had the form that is declared."""
+        return not any(f.check == "conformance" for f in self.findings)
+
     def to_json(self) -> dict[str, Any]:
         """As plain data."""
         return {
@@ -88,9 +105,20 @@ def _number(x: float | None) -> float | None:
 class Probe:
     """The simulator of ``problem``, and the report in which all checks write."""
 
-    def __init__(self, problem: CMDP, model: GenerativeModel, seed: int, report: Report):
+    def __init__(
+        self,
+        problem: CMDP,
+        model: GenerativeModel,
+        seed: int,
+        report: Report,
+        time_limit: float | None = None,
+        draw_all: DrawAll | None = None,
+        progress: Callable[[int], None] | None = None,
+    ):
         self.problem, self.seed, self.report = problem, seed, report
         self.model = copy.copy(model)  # a meter of its own
+        self._deadline = math.inf if time_limit is None else time.monotonic() + time_limit
+        self._draw_all, self._progress = draw_all, progress
         self._last: Any = None
         self._block = 0
 
@@ -125,10 +153,35 @@ class Probe:
         except InputError as error:
             self.add(check, f"{error.name} {error.rule}, got {error.value}; {error.remedy}")
 
+    def draw_many(self, questions: Sequence[Asked]) -> list[Draw]:
+        """The answers to questions that do not depend on one another; elsewhere, if somebody else carries them out.
+
+        Of those the form and the range of every answer are looked at there; copied inputs and returned arrays only here.
+        """
+        if self._draw_all is None or len(questions) < 2:
+            return [self.draw(*question) for question in questions]
+        first, answers = self.draw(*questions[0]), list[Draw]()
+        for start in range(1, len(questions), _AT_A_TIME):
+            self._look_at_the_clock()
+            some = questions[start : start + _AT_A_TIME]
+            answers += self._draw_all(some)
+            self._count(sum(len(states) for states, _, _ in some))
+        return [first, *answers]
+
+    def _look_at_the_clock(self) -> None:
+        if time.monotonic() > self._deadline:
+            raise OutOfTime
+
+    def _count(self, calls: int) -> None:
+        self.report.calls += calls
+        if self._progress is not None:
+            self._progress(self.report.calls)
+
     def draw(self, states: States, actions: Actions, key: Key) -> Draw:
         """One next state a pair."""
+        self._look_at_the_clock()
         given, asked = np.array(states), np.array(actions)
-        self.report.calls += len(states)
+        self._count(len(states))
         began = time.perf_counter()
         try:
             with calling(lambda: self.model._asked(states, actions, key), len(states)):
