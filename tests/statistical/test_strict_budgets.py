@@ -7,14 +7,17 @@ mixture out with the other half, and picks the one margin above the threshold th
 from __future__ import annotations
 
 import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
-from saddleback import Method, Solution, solve
+from saddleback import Method, solve
 from saddleback.certificates import Request, certify_guided, expected_fall
 from saddleback.exact import mixture_values, solve_by_columns
 from saddleback.instances.zoo import make
+from saddleback.problem.policies import MixturePolicy
 from saddleback.solving.strict import guide_of, retargeted
 
 PROBLEMS = ("wireless", "queue", "inventory", "garnet", "random-linear", "ward")
@@ -33,24 +36,38 @@ class Truth:
         self.best = solve_by_columns(self.table).value
         self.range = self.problem.reward_span * self.problem.horizon
 
-    def loss(self, solution: Solution) -> float:
-        """What the policy loses to the best one that meets the constraints; a false proof is a failure."""
-        assert solution.mixture is not None
-        values = mixture_values(self.table, solution.mixture)
-        if solution.status.value == "solved":
-            held = self.problem.unit_values_of(values)[1:] >= self.problem.thresholds - 1e-9
-            assert held.all(), "proved to hold, and it does not"
-        return float(self.best - values[0])
+    def loss(self, mixture: MixturePolicy) -> float:
+        """What the policy loses to the best one that meets the constraints."""
+        return float(self.best - mixture_values(self.table, mixture)[0])
+
+    def meets(self, mixture: MixturePolicy) -> bool:
+        """Whether the constraints hold."""
+        values = self.problem.unit_values_of(mixture_values(self.table, mixture))
+        return bool(np.all(values[1:] >= self.problem.thresholds - 1e-9 * self.problem.horizon))
 
 
-def ours(truth: Truth, samples: int, seeds: range) -> tuple[float, float]:
-    """The share that ends certified, and the median loss."""
-    found = [solve(truth.problem, truth.simulator, samples=samples, feasibility="strict", seed=s) for s in seeds]
-    certified = [s.certificate is not None and s.certificate.feasible == "certified" for s in found]
-    return float(np.mean(certified)), float(np.median([truth.loss(s) for s in found]))
+class Row(NamedTuple):
+    """The share that ends certified, the median loss, and how many proofs are false."""
+
+    share: float
+    loss: float
+    false: int = 0
 
 
-def in_hindsight(truth: Truth, samples: int, seeds: range) -> tuple[float, float]:
+def ours(truth: Truth, samples: int, seeds: range) -> Row:
+    """What `solve` does with so many calls."""
+    losses, proved, false = list[float](), 0, 0
+    for seed in seeds:
+        found = solve(truth.problem, truth.simulator, samples=samples, feasibility="strict", seed=seed)
+        assert found.mixture is not None
+        losses.append(truth.loss(found.mixture))
+        if found.certificate is not None and found.certificate.feasible == "certified":
+            proved += 1
+            false += not truth.meets(found.mixture)
+    return Row(proved / len(seeds), float(np.median(losses)), false)
+
+
+def in_hindsight(truth: Truth, samples: int, seeds: range) -> Row:
     """The same of the best fixed target."""
     problem, half = truth.problem, samples // 2
     rows: dict[float, list[tuple[bool, float]]] = {margin: [] for margin in MARGINS}
@@ -68,10 +85,10 @@ def in_hindsight(truth: Truth, samples: int, seeds: range) -> tuple[float, float
                 continue
             alone = dataclasses.replace(guide_of(aimed), sigma=None)
             proof = certify_guided(alone, truth.simulator.metered(), request)
-            rows[margin].append((proof.feasible == "certified", truth.loss(aimed)))
-    table = [(float(np.mean([c for c, _ in row])), float(np.median([x for _, x in row]))) for row in rows.values()]
-    most = max(share for share, _ in table)
-    return min((row for row in table if row[0] >= min(OFTEN, most)), key=lambda row: row[1])
+            rows[margin].append((proof.feasible == "certified", truth.loss(aimed.mixture)))
+    table = [Row(float(np.mean([c for c, _ in row])), float(np.median([x for _, x in row]))) for row in rows.values()]
+    most = max(row.share for row in table)
+    return min((row for row in table if row.share >= min(OFTEN, most)), key=lambda row: row.loss)
 
 
 @pytest.mark.study
@@ -79,20 +96,19 @@ def in_hindsight(truth: Truth, samples: int, seeds: range) -> tuple[float, float
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_as_good_as_the_best_fixed_target(name: str, samples: int) -> None:
     truth, seeds = Truth(name), range(20)
-    share, loss = ours(truth, samples, seeds)
-    best_share, best_loss = in_hindsight(truth, samples, seeds)
+    found, best = ours(truth, samples, seeds), in_hindsight(truth, samples, seeds)
     print(
-        f"{name}, {samples:,} calls, seeds 0 to 19: certified {share:.2f} (in hindsight {best_share:.2f}), "
-        f"median loss {loss:.4g} (in hindsight {best_loss:.4g}) of an optimum of {truth.best:.4g}"
+        f"{name}, {samples:,} calls, seeds 0 to 19: certified {found.share:.2f} (in hindsight {best.share:.2f}), {found.false} false, "
+        f"median loss {found.loss:.4g} (in hindsight {best.loss:.4g}) of an optimum of {truth.best:.4g}, range {truth.range:.4g}"
     )
-    assert share >= (OFTEN if best_share >= OFTEN else best_share - 0.05)
-    assert loss <= 1.5 * best_loss + 0.005 * truth.range
+    assert found.false <= binom.isf(1e-6, len(seeds), 0.05)
+    assert found.share >= (OFTEN if best.share >= OFTEN else best.share - 0.05)
+    assert found.loss <= 1.5 * best.loss + 0.005 * truth.range
 
 
 @pytest.mark.parametrize(("name", "most"), [("queue", 0.60), ("wireless", 0.65), ("maintenance", 0.9)])
 def test_a_fixed_budget_is_well_spent(name: str, most: float) -> None:
     """100,000 calls: certified, where three times the loss, or no proof at all, was the rule; seed 0."""
-    truth = Truth(name)
-    share, loss = ours(truth, 100_000, range(1))
-    assert share == 1.0
-    assert loss <= most
+    row = ours(Truth(name), 100_000, range(1))
+    assert row.share == 1.0
+    assert row.loss <= most

@@ -228,7 +228,7 @@ def oracle_of(
 
     def solve(sigmas: Array) -> list[Policy]:
         found = [canonical(problem, policy) for policy in solver.solve(problem, solver_buffer, sigmas)]
-        return found if ties is None else [ties.settle(p, sigma) for p, sigma in zip(found, sigmas, strict=True)]
+        return found if ties is None else [ties.settle(p) for p in found]
 
     return Oracle(solve, lambda policy: evaluator.evaluate(problem, buffer, policy), resolution)
 

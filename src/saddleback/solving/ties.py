@@ -1,23 +1,22 @@
-"""Ties: where the samples cannot tell two actions apart, a rule decides between them, not the noise.
+"""Ties: where two actions are the same as far as the samples can tell, a rule decides between them, not the noise.
 
-On a table whose every pair was sampled, for a policy π that the solver has found, with the values V_i^π and Q_i^π of every signal
-(the reward and each constraint) on the estimated model of the *evaluation* buffer, which did not choose π:
+On a table whose every pair was sampled, for a policy π that the solver has found, by the samples of the *evaluation* buffer, which
+did not choose π. An action a ties with π(s) if
 
-    D_i(s,a) = Q_i(s,π(s)) − Q_i(s,a),      e_i(s,a) its standard error
-    a ties with π(s)   if  |D_i(s,a)| ≤ κ·e_i(s,a)  for every i:  equal in reward and constraints alike, so equal at every price
-    κ = 3              where the two actions pay the same, up to their own noise: only next states could tell them apart
-    κ = 1              elsewhere
+    it pays the same, in the reward and every constraint    known signals: equal; observed ones: up to 3 standard errors
+    it leads to the same next states                        χ² ≤ χ²_{1−α}(k−1),  χ² = Σ_j nn'(p_j−p'_j)²/(np_j+n'p'_j)  over the k seen
+    and the samples could have told that it does not        n + n' > χ²_{1−α}(k−1): what χ² is where no next state is shared
+    |D_i(s,a)| ≤ 3·e_i(s,a)  for every signal i             D_i = Q_i(s,π(s)) − Q_i(s,a) on the estimated model, e_i its error
 
-Of the tied actions the first in the order of preference is taken: the user's ``preferred`` order, else the lowest number. What
-that costs at the start, by the performance difference of the two policies on the estimated model, is
+Actions that differ in what they do are no ties, however little the values differ: which of those is better is what the samples
+were drawn for. Of the tied actions the first in the order of preference is taken: the user's ``preferred`` order, else the
+lowest number. What that costs at the start, by the performance difference of the two policies on the estimated model, is
 
     L_i = Σ_s d'(s) D_i(s, π'(s)),      d' the discounted visits of the settled policy π'
 
-and it is kept within what cannot be told from nothing: L_i ≤ 2 standard errors of L_i itself for actions that pay the same, and
-L_i ≤ ½ standard error of V_i(ρ) for the others, for every signal and so in the Lagrangian reward of the policy. Where it is more, the
-states that cost most keep the solver's action. A policy that was asked for the constraints alone decides what is feasible: there
-only actions that pay the same are settled. (To take what loses nothing by these samples would be to choose by them, and to bias
-what they say of it.)
+and it is kept within what cannot be told from nothing, 2 standard errors of L_i itself, for every signal and so in the
+Lagrangian reward of the policy. Where it is more, the states that cost most keep the solver's action. (To take what loses
+nothing by these samples would be to choose by them, and to bias what they say of it.)
 
 This is done to every policy as it comes out of the solver, so that the dual mixes settled policies, and estimates and
 certificates are about them. Exact ties are settled too. Where nothing ties, the policy is the solver's, bit for bit.
@@ -29,6 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtri
 
 from saddleback.errors import Remark
 from saddleback.method.evaluators.lstd import EmpiricalChain
@@ -41,8 +41,9 @@ from saddleback.runs.numbers import number
 from saddleback.sampling.buffer import Buffer, Counted
 
 MOST_STATES = 20_000
-_SAME_PAY, _OTHERS = 3.0, 1.0  # κ
-_OF_ITSELF, _OF_VALUE = 2.0, 0.5  # standard errors of the loss, and of the value, that a loss may be
+_ERRORS = 3.0  # of a difference: more of them tell two actions apart
+_OF_ITSELF = 2.0  # standard errors of the loss that it may be
+_ALPHA = 1e-3  # of actions that lead to the same next states so many are told apart all the same
 _MOST_ROUNDS = 30
 
 
@@ -65,19 +66,16 @@ class Ties:
         self._ranks = preference_ranks(problem.preferred, A)
         self._done: dict[bytes, Settled] = {}
 
-    def settle(self, policy: Policy, sigma: Array) -> Policy:
-        """The policy found for □_σ with its ties settled; itself where there are none."""
+    def settle(self, policy: Policy) -> Policy:
+        """The policy with its ties settled; itself where there are none."""
         if not (isinstance(policy, TabularPolicy) and policy.is_deterministic):
             return policy
-        first, losses, actions = policy.table, np.zeros(self._u.shape[2]), policy.table
-        for same_pay in (True,) if float(sigma[0]) == 0.0 else (True, False):
-            actions, lost = self._settled(actions, same_pay)
-            losses += lost
-        changed = np.flatnonzero(actions != first)
+        actions, loss = self._settled(policy.table)
+        changed = np.flatnonzero(actions != policy.table)
         if not changed.size:
             return policy
         settled = TabularPolicy.deterministic(actions, policy.num_actions)
-        self._done.setdefault(settled.key(), Settled(changed, losses))
+        self._done.setdefault(settled.key(), Settled(changed, loss))
         return settled
 
     def remarks(self, mixture: MixturePolicy) -> list[Remark]:
@@ -93,12 +91,12 @@ class Ties:
         changes = ", ".join(f"{name} by {number(float(x))}" for name, x in zip(names, gain, strict=True))
         rule = "the preferred one" if p.preferred is not None else "the one with the lowest number"
         text = (
-            f"in {states.size:,} of {S:,} states actions are equal up to the noise of the samples, and {rule} was taken; by "
+            f"in {states.size:,} of {S:,} states actions are the same as far as the samples can tell, and {rule} was taken; by "
             f"the samples' own estimates this changes {changes}"
         )
         return [Remark("ties", text)]
 
-    def _settled(self, actions: NDArray[np.int64], same_pay: bool) -> tuple[NDArray[np.int64], Array]:
+    def _settled(self, actions: NDArray[np.int64]) -> tuple[NDArray[np.int64], Array]:
         problem, every = self._problem, np.arange(len(actions))
         chain = self._chain(actions)
         V = chain.values(self._u.reshape(-1, self._u.shape[2]))
@@ -109,17 +107,15 @@ class Ties:
         D = Q[every, actions][:, None] - Q
         e = np.sqrt(error2 + error2[every, actions][:, None])
         least = TIE * problem.horizon
-        tied = np.all(np.abs(D) <= (_SAME_PAY if same_pay else _OTHERS) * e + least, axis=2)
-        if same_pay:
-            tied &= self._pay_the_same(actions)
+        tied = np.all(np.abs(D) <= _ERRORS * e + least, axis=2) & self._pay_the_same(actions)
         if problem.allowed is not None:
             tied &= problem.allowed
+        tied[tied] = self._lead_to_the_same(actions, *np.nonzero(tied))
         if self._buffer.unsampled is not None:  # nothing was learned there, and nobody comes there
             tied |= self._buffer.unsampled.reshape(tied.shape) & (True if problem.allowed is None else problem.allowed)
         tied[every, actions] = True
         wanted = np.where(tied, self._ranks, len(self._ranks)).argmin(axis=1)
         swapped = np.flatnonzero(wanted != actions)
-        at_start = np.sqrt(chain.visits() ** 2 @ error2.reshape(-1, self._u.shape[2]))
         for _ in range(_MOST_ROUNDS):
             if not swapped.size:
                 break
@@ -127,9 +123,7 @@ class Ties:
             new[swapped] = wanted[swapped]
             d = self._chain(new).visits().reshape(self._counts.shape).sum(axis=1)[swapped, None]
             costs = d * D[swapped, wanted[swapped]]
-            limit = _OF_VALUE * at_start
-            if same_pay:
-                limit = _OF_ITSELF * np.sqrt((d**2 * e[swapped, wanted[swapped]] ** 2).sum(axis=0))
+            limit = _OF_ITSELF * np.sqrt((d**2 * e[swapped, wanted[swapped]] ** 2).sum(axis=0))
             limit += least * problem.horizon
             loss = costs.sum(axis=0)
             if np.all(loss <= limit):
@@ -151,7 +145,22 @@ class Ties:
         every = np.arange(len(actions))
         error2 = self._signal_noise**2 / self._counts[:, :, None]
         e = np.sqrt(error2 + error2[every, actions][:, None])
-        return np.asarray(np.all(np.abs(self._u - self._u[every, actions][:, None]) <= _SAME_PAY * e + TIE, axis=2))
+        return np.asarray(np.all(np.abs(self._u - self._u[every, actions][:, None]) <= _ERRORS * e + TIE, axis=2))
+
+    def _lead_to_the_same(
+        self, actions: NDArray[np.int64], states: NDArray[np.int64], others: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Whether each pair of ``states`` and ``others`` has the next states of the policy's action, by a test that could say no."""
+        A = len(self._ranks)
+        own, other = states * A + actions[states], states * A + others
+        n, n_other = self._counts.ravel()[own], self._counts.ravel()[other]
+        P = self._buffer.empirical_model()
+        p, q = P[own], P[other]
+        seen = p.multiply(n[:, None]) + q.multiply(n_other[:, None])
+        apart = (p - q).power(2).multiply(seen.power(-1.0)).sum(axis=1)
+        limit = chdtri(np.maximum(np.diff(seen.tocsr().indptr) - 1, 1), _ALPHA)
+        same = np.asarray(apart).ravel() * n * n_other <= limit
+        return np.asarray((own == other) | (same & (n + n_other > limit)))
 
     def _chain(self, actions: NDArray[np.int64]) -> EmpiricalChain:
         policy = TabularPolicy.deterministic(actions, len(self._ranks))
