@@ -45,6 +45,7 @@ def test_the_true_frontier_lies_within(name: str) -> None:
     assert widths[1] < 0.6 * widths[0]
 
 
+@pytest.mark.slow
 def test_a_threshold_asked_later_has_limits_too() -> None:
     instance = zoo.make("garnet")
     solution = solve(instance.problem, instance.simulator, samples=100_000, seed=2)
@@ -57,6 +58,7 @@ def test_a_threshold_asked_later_has_limits_too() -> None:
     assert {"low", "high"} <= set(point.to_json())
 
 
+@pytest.mark.slow
 def test_upper_limits_fall_with_the_threshold_and_are_concave() -> None:
     instance = zoo.make("garnet")
     solution = solve(instance.problem, instance.simulator, samples=100_000, seed=2)
@@ -66,6 +68,7 @@ def test_upper_limits_fall_with_the_threshold_and_are_concave() -> None:
     assert np.all(np.diff(highs, 2) <= 1e-9)
 
 
+@pytest.mark.slow
 def test_no_upper_curve_where_linearity_is_refuted() -> None:
     instance = zoo.make("random-linear", misspecification=0.5, seed=5)
     solution = solve(instance.problem, instance.simulator, samples=200_000, seed=0)

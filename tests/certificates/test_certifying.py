@@ -45,6 +45,7 @@ def test_what_a_certificate_says(name: str) -> None:
     assert data["constraints"] == [list(c.constraints[0])]
 
 
+@pytest.mark.slow
 def test_the_certificate_is_reproducible_and_its_streams_are_its_own() -> None:
     """Identity 32: the same seed gives the same numbers; another seed, other samples for the same policy."""
     instance = zoo.make("garnet")
@@ -110,6 +111,7 @@ def test_beyond_any_policys_reach_needs_no_sample() -> None:
     assert solution.samples == 0
 
 
+@pytest.mark.slow
 def test_nonlinear_problems_get_no_bound_under_linearity() -> None:
     instance = zoo.make("random-linear", misspecification=0.2)
     solution = solve(instance.problem, instance.simulator, samples=200_000, certificate=200_000, seed=0)
@@ -135,6 +137,7 @@ def test_values_by_start_state() -> None:
         assert row.constraints[0][0] <= truth[1] <= row.constraints[0][1]
 
 
+@pytest.mark.slow
 def test_widths_are_foreseen() -> None:
     solution = solved("queue", certificate=0)
     guide = guide_of(solution)

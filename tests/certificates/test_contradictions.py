@@ -33,6 +33,7 @@ def trapped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_every_channel_says_it(trapped: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert quietly("solve", trapped / "trap.npz", "--samples", SAMPLES) == 4
     text = words(capsys.readouterr().out)
@@ -54,6 +55,7 @@ def test_a_new_proof_of_it_is_undecided_too(trapped: Path, capsys: pytest.Captur
     assert "Contradiction: " in words(capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_an_honest_warning_is_no_refutation(trapped: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert quietly("certify", trapped / "run", "--recheck", "--json") == 0
     checks = {c["name"]: c for c in json.loads(capsys.readouterr().out)["checks"]}
@@ -98,6 +100,7 @@ def test_neither_strict_nor_adaptive_solves_trust_it(options: dict[str, object])
     assert found.status is Status.UNDECIDED and found.certificate is not None and found.certificate.contradictions
 
 
+@pytest.mark.slow
 def test_a_frontier_above_its_own_bound_has_none() -> None:
     table = trap_table()
     found = solve(table.problem(), table.simulator(), samples=SAMPLES)

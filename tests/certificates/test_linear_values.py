@@ -300,6 +300,7 @@ def test_the_least_sum_is_at_the_ends() -> None:
     assert _from_rollouts(z, eps, 100.0) == -np.inf  # a stake that may lose everything
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("samples", "num", "g"), [(20, 2000, 30.0), (1000, 60, 6.0)])
 def test_the_limit_is_what_the_bet_leaves(samples: int, num: int, g: float) -> None:
     """With log E_s in the place of L and |d| in that of its limits the limit may not pass V, and must come close.

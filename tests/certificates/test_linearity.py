@@ -145,6 +145,7 @@ def detections(seeds: range, per_pair: int, share: float, delta: float = 0.05) -
     return counts  # type: ignore[return-value]
 
 
+@pytest.mark.slow
 def test_five_percent_are_detected() -> None:
     """At δ = 1e-6, so that none of these rejections is luck."""
     assert detections(range(3), 20_000, 0.05, delta=1e-6) == (3, 3, 3)
@@ -170,6 +171,7 @@ def false_alarms(seeds: range, per_pair: int, delta: float, **size: int) -> tupl
     return alarms, by_z
 
 
+@pytest.mark.slow
 def test_linear_problems_are_not_refuted() -> None:
     alarms, by_z = false_alarms(range(20), 400, 0.05, states=40)
     assert alarms <= int(binom.isf(1e-6, 20, 0.05))

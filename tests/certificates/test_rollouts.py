@@ -88,6 +88,7 @@ def test_the_range_is_attained() -> None:
     assert worst <= 0.5 * low[0]
 
 
+@pytest.mark.slow
 def test_a_fitted_baseline_lowers_the_variance() -> None:
     instance = zoo.make("queue")
     problem, policy = instance.problem, mixture(instance)
@@ -103,6 +104,7 @@ def test_a_fitted_baseline_lowers_the_variance() -> None:
     assert np.all(spread[0] < 0.7 * spread[1])
 
 
+@pytest.mark.slow
 def test_same_seed_same_rollouts_and_cost() -> None:
     instance = zoo.make("wireless")
     problem, policy = instance.problem, mixture(instance)

@@ -67,6 +67,7 @@ def test_random_actions_belong_to_their_step() -> None:
     assert forward != [int(Episode.of(mixture, 6).act(np.array([0]), t)[0]) for t in range(60)]
 
 
+@pytest.mark.slow
 def test_states_of_consecutive_steps(run: Call, stored_runs: Path) -> None:
     whole = answer(run, stored_runs / "named", "--state", 0, "--state", 3, "--episode-seed", 1)
     later = answer(run, stored_runs / "named", "--state", 3, "--step", 1, "--episode-seed", 1)

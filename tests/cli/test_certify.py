@@ -18,6 +18,7 @@ from saddleback.exact import mixture_values, solve_exactly
 from saddleback.problem.policy_file import load_mixture
 
 
+@pytest.mark.slow
 def test_a_new_proof_of_the_stored_policy(run: Call, stored_runs: Path) -> None:
     """At confidence 1 − 1e-6 the truth lies within the new limits; nothing of the run is changed."""
     folder = stored_runs / "named"
@@ -38,6 +39,7 @@ def test_a_new_proof_of_the_stored_policy(run: Call, stored_runs: Path) -> None:
     assert {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()} == before
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_proof(run: Call, stored_runs: Path) -> None:
     first, second, other = (
         json.loads(run("certify", stored_runs / "table", "--samples", 8_000, *seed, "--json")[1])["certificate"]
@@ -83,6 +85,7 @@ def test_an_infeasible_run_is_refuted_again(run: Call, stored_runs: Path) -> Non
     assert "Proved with 95 % confidence: no policy meets the constraints" in words(out)
 
 
+@pytest.mark.slow
 def test_what_is_likely_but_not_proved_is_undecided_and_checks_out(
     run: Call, stored_runs: Path, tmp_path: Path
 ) -> None:

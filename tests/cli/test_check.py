@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from cli.command_line import Call, words
 from cli.first_projects import write
 
@@ -18,6 +20,7 @@ def test_a_zoo_problem_and_a_table(run: Call, table_file: Path) -> None:
     assert code == 0 and told["clean"] and told["findings"] == [] and 0 < told["calls"] <= 4000
 
 
+@pytest.mark.slow
 def test_errors_and_warnings_have_their_exit_codes(run: Call, tmp_path: Path) -> None:
     good = write(tmp_path, "step")
     assert run("check", good, "--seed", 7)[0] == 0

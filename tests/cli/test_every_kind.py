@@ -138,6 +138,7 @@ def test_every_verb_in_a_new_process(kind: str, tmp_path: Path) -> None:
     walk(kind, tmp_path, in_a_new_process)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["toml", *(pytest.param(k, marks=pytest.mark.slow) for k in ("npz", "drn", "zoo"))])
 def test_the_hint_after_an_interrupt_works_as_printed(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -167,6 +168,7 @@ def machines() -> tuple[CMDP, Any]:
     return made
 
 
+@pytest.mark.slow
 def test_the_hint_after_an_interrupt_in_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ways that it names: a call in Python, and a command."""
     (tmp_path / "machines.py").write_text(MADE)
@@ -202,6 +204,7 @@ def test_a_table_in_memory_is_kept(tmp_path: Path) -> None:
     assert load_run(tmp_path / "run").table is not None and load_run(tmp_path / "other").table is None
 
 
+@pytest.mark.slow
 def test_a_problem_made_in_python_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     problem, simulator = machines()
     solve(problem, simulator, samples=SAMPLES, out=tmp_path / "run")
@@ -220,6 +223,7 @@ def test_a_problem_made_in_python_is_named(tmp_path: Path, capsys: pytest.Captur
         assert said in words(capsys.readouterr().err)
 
 
+@pytest.mark.slow
 def test_names_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     solve(*machines(), samples=SAMPLES, out=tmp_path / "run")
     assert quietly("act", tmp_path / "run", "--state", "worn", "--state", "new", "--episode-seed", 1) == 0

@@ -72,6 +72,7 @@ def test_a_mistake_of_ours_is_one_message_and_a_report(
     assert "The full report could not be written: " in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["zoo"], ["zoo", "--json"], ["--help"]])
 def test_a_reader_who_has_gone_is_no_failed_proof(arguments: list[str]) -> None:
     """``saddleback zoo | true``: silent, and the code of a disk that takes nothing."""
@@ -85,6 +86,7 @@ def test_a_reader_who_has_gone_is_no_failed_proof(arguments: list[str]) -> None:
     assert (child.wait(timeout=120), said) == (ExitCode.FAULT, b"")
 
 
+@pytest.mark.slow
 def test_a_mistake_of_ours_loses_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What was drawn before it is kept, and taken up with the same result."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

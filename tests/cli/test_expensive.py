@@ -101,6 +101,7 @@ def test_check_ends_in_time(run: Call, tmp_path: Path) -> None:
     assert "s a call" in err
 
 
+@pytest.mark.slow
 def test_plan_keeps_to_its_budget(run: Call, shop: Path) -> None:
     code, _, err = run("plan", shop, "--epsilon", "5", "--budget", 6000, "--json")
     assert code in (0, 4)
@@ -111,6 +112,7 @@ def test_plan_keeps_to_its_budget(run: Call, shop: Path) -> None:
     assert run("plan", shop, "--epsilon", "5", "--budget", 6000, "--samples", 3000)[0] == 2
 
 
+@pytest.mark.slow
 def test_plan_keeps_to_its_time(run: Call, tmp_path: Path) -> None:
     """A default pilot takes 20,000 calls; at 0.2 ms and more a second is enough for 5,000 at most."""
     target = made(tmp_path, 0.0002)

@@ -176,6 +176,7 @@ def points(number: int) -> Any:
     return box.spread(number)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("number", [100, pytest.param(10_000, marks=pytest.mark.check)])
 def test_the_same_actions_over_a_box(form: str, number: int, runs: Callable[[str], Path], tmp_path: Path) -> None:

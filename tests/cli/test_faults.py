@@ -197,6 +197,7 @@ def test_a_run_is_not_overwritten(run, tmp_path):
     assert (place / "notes.txt").read_text() == (tmp_path / "notes.txt").read_text() == "precious"
 
 
+@pytest.mark.slow
 def test_a_name_that_is_too_long_is_refused_before_the_first_sample(run, tmp_path):
     """Too long with what is added to it: for the work folder, for the page of a report, and while that is written."""
     for length in (242, 251, 300):
@@ -229,6 +230,7 @@ ODD_REQUESTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ODD_REQUESTS)
 def test_a_strangers_request_is_refused_before_anything_is_drawn(run, tmp_path, change):
     """One that is as it should be is carried out, from the same folder."""

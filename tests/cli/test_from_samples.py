@@ -66,6 +66,7 @@ def test_runs_with_the_same_seed_are_united(run: Any, folders: Path, tmp_path: P
     assert pooled["seeds"] == [0, 5] and code == 2 and "seed 0" in err  # its samples are in the pool already
 
 
+@pytest.mark.slow
 def test_a_solve_from_samples_draws_only_its_certificate(run: Any, folders: Path, tmp_path: Path) -> None:
     answer(run, "sample", "queue", "--merge", folders / "longer", "--merge", folders / "seed5", "--out", tmp_path / "p")
     found = answer(run, "solve", "queue", "--from", tmp_path / "p", "--certificate-samples", 50_000, "--check")
@@ -107,6 +108,7 @@ def test_folders_that_do_not_go_together(run: Any, folders: Path, tmp_path: Path
     assert code == 2 and "--out" in err
 
 
+@pytest.mark.slow
 def test_a_pool_of_parts_that_have_grown_is_another_pool(run: Any, tmp_path: Path) -> None:
     a, b, out = tmp_path / "a", tmp_path / "b", tmp_path / "pool"
     for place, seed in ((a, 0), (b, 5)):
@@ -122,6 +124,7 @@ def test_a_pool_of_parts_that_have_grown_is_another_pool(run: Any, tmp_path: Pat
     assert answer(run, "solve", "queue", "--from", out, "--certificate-samples", 0)["samples"] == first["samples"]
 
 
+@pytest.mark.slow
 def test_a_merge_must_be_of_the_target_and_into_a_folder_of_its_own(run: Any, folders: Path, tmp_path: Path) -> None:
     merge = ["sample", "queue", "--merge", folders / "seed0", "--merge", folders / "seed5"]
     code, _, err = run(*merge, "--set", "arrival=.5", "--out", tmp_path / "other")
@@ -176,6 +179,7 @@ def test_too_few_samples_for_a_certificate_are_named(run: Any, tmp_path: Path) -
     assert fault.name == "--certificate-samples"
 
 
+@pytest.mark.slow
 def test_what_is_drawn_again_is_compared_in_little_memory(tmp_path: Path) -> None:
     """Of 6,400 blocks 64 are drawn again; no draw waits for it, and at most eight are asked for at a time."""
     instance, lots, alive = make("queue"), [], [0, 0]
@@ -242,6 +246,7 @@ def test_a_log_gets_plain_lines_with_rate_failures_and_time_left(monkeypatch: py
     assert all("of 1,000" in line and "/s" in line and "s left" in line and "1 tried again" in line for line in written)
 
 
+@pytest.mark.slow
 def test_a_run_that_cannot_be_repeated_says_so(run: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A simulator that ignores its random generator: its samples are samples, but they are not kept."""
     import numpy as np

@@ -72,6 +72,7 @@ def loaded_by(*arguments: str) -> set[str]:
     return set(done.stdout.splitlines()[-1].split()[1:])
 
 
+@pytest.mark.slow
 def test_only_the_verb_that_is_called_is_imported() -> None:
     bare = subprocess.run([sys.executable, "-c", BARE], capture_output=True, text=True, check=True).stdout.split()
     front = loaded_by("--help") - set(bare)  # an older typer loads its help pages itself
@@ -83,6 +84,7 @@ def test_only_the_verb_that_is_called_is_imported() -> None:
     assert stations & {"solving", "certificates", "sampling", "designs", "theory"} == set()
 
 
+@pytest.mark.slow
 def test_the_library_never_calls_up_into_the_command_line() -> None:
     modules = modules_of(Path(cli.__file__).parents[1])
     graph = graph_of(modules)

@@ -31,6 +31,7 @@ def test_plan_json(run: Call, feasibility: str) -> None:
     assert worst["stored_bytes"] > 0
 
 
+@pytest.mark.slow
 def test_the_command_it_recommends_runs(run: Call) -> None:
     _, out, _ = run("plan", *SMALL, "--epsilon", 1.5, "--delta", 0.1, "--json")
     answer = json.loads(out)

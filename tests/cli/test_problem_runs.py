@@ -21,6 +21,7 @@ def stored(run: Call, tmp_path: Path) -> tuple[Path, Path]:
     return path, tmp_path / "run"
 
 
+@pytest.mark.slow
 def test_certify(stored: tuple[Path, Path], run: Call) -> None:
     path, place = stored
     assert run("certify", place, "--seed", 9)[0] == 0, "from where the file was"
@@ -37,6 +38,7 @@ def test_certify(stored: tuple[Path, Path], run: Call) -> None:
         assert code == 2 and "must be unchanged since the run was made" in words(err)
 
 
+@pytest.mark.slow
 def test_code_that_has_changed_is_not_run(stored: tuple[Path, Path], run: Call, tmp_path: Path) -> None:
     path, place = stored
     code, trap = path.with_name("shop.py"), tmp_path / "sprung"
@@ -45,6 +47,7 @@ def test_code_that_has_changed_is_not_run(stored: tuple[Path, Path], run: Call, 
     assert ended == 2 and "shop.py has changed" in words(err) and not trap.exists()
 
 
+@pytest.mark.slow
 def test_report(stored: tuple[Path, Path], run: Call) -> None:
     path, place = stored
     assert run("report", place, "--problem", path)[0] == 0

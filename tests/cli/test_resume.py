@@ -122,6 +122,7 @@ def test_samples_are_continued_and_verified(run: Any, tmp_path: Path) -> None:
     assert code == 5 and not json.loads(text)["sound"]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_resumed_is_refused(run: Any, tmp_path: Path) -> None:
     assert run("resume", tmp_path / "nothing")[0] == 2
     assert run("sample", "wireless", "--out", tmp_path / "s", "--rounds", 0)[0] == 2
@@ -210,6 +211,7 @@ def test_a_run_that_is_cut_while_it_is_put_away_is_not_paid_for_again(
     assert step >= 5
 
 
+@pytest.mark.slow
 def test_a_run_that_was_to_replace_another_is_not_taken_for_it(run: Any, tmp_path: Path, calls: list[int]) -> None:
     place = tmp_path / "run"
     assert run("solve", "queue", "--samples", 40_000, "--out", place)[0] == 0

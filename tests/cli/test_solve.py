@@ -45,6 +45,7 @@ def test_every_answer_has_its_certificate(run):
     assert proof["gap"] == pytest.approx(proof["upper_bound"] - proof["value"][0])
 
 
+@pytest.mark.slow
 def test_samples_are_counted_in_all(run, monkeypatch):
     """What is printed is what the simulator was asked, and no more than was allowed."""
     models = []
@@ -67,6 +68,7 @@ def test_samples_are_counted_in_all(run, monkeypatch):
     assert 0.8 * 50_000 < shares[50_000] <= 50_000
 
 
+@pytest.mark.slow
 def test_an_accuracy_is_proved(run):
     code, out, _ = run("solve", "random-linear", "--set", "states=30", "--epsilon", 1.5, "--json")
     answer = json.loads(out)

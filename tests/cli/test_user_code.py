@@ -64,6 +64,7 @@ def one_short_line(text: str) -> str:
     return text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deed", ["print", pytest.param("change", marks=pytest.mark.check)])
 @pytest.mark.parametrize("place", ["simulator", *(pytest.param(p, marks=pytest.mark.check) for p in PLACES[1:])])
 def test_what_it_prints_or_changes_is_no_part_of_the_answer(folder: Path, answer: str, place: str, deed: str) -> None:
@@ -125,6 +126,7 @@ def test_threads_that_go_on_are_ended(folder: Path, answer: str) -> None:
     assert (done.returncode, done.stdout) == (0, answer) and "they were ended" in one_short_line(done.stderr)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["simulator", *(pytest.param(p, marks=pytest.mark.check) for p in PLACES[1:])])
 def test_an_end_without_a_word_is_no_success(folder: Path, place: str) -> None:
     """``os._exit(0)``: nothing was solved."""
@@ -163,6 +165,7 @@ VERBS = {
 }
 
 
+@pytest.mark.slow
 def test_every_verb_prints_json_and_nothing_else(folder: Path, run: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the process of a program that calls the command line, where stdout is whatever it is."""
     monkeypatch.chdir(folder)
@@ -174,6 +177,7 @@ def test_every_verb_prints_json_and_nothing_else(folder: Path, run: Call, monkey
         assert "NOISE" in err or verb in ("act", "report", "resume"), verb
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("place", "deed"),
     [
@@ -231,6 +235,7 @@ def test_check_names_what_hangs_and_survives_it(folder: Path) -> None:
     assert done.returncode == ExitCode.FAULT and "the simulator (at state 0, action 0" in one_short_line(done.stderr)
 
 
+@pytest.mark.slow
 def test_closed_streams(folder: Path) -> None:
     """Nobody to hear the answer is a fault; nobody to hear the rest is none."""
 

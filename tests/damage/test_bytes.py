@@ -91,6 +91,7 @@ def answer_of(place: Path) -> bytes:
     return digest.digest()
 
 
+@pytest.mark.slow
 @every(997, 31)
 def test_a_finished_run(home: Path, tmp_path: Path, step: int) -> None:
     place = Path(shutil.copytree(home / "run", tmp_path / "run"))

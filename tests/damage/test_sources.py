@@ -6,6 +6,8 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
+
 from cli.command_line import Call, read, words
 from cli.first_projects import write
 from saddleback.instances.problem_file.code import find
@@ -39,6 +41,7 @@ def sources(path: Path) -> dict[str, str]:
     return sources_of(instance.problem, instance.simulator)
 
 
+@pytest.mark.slow
 def test_a_changed_simulator_is_refused_until_it_is_accepted(tmp_path: Path, run: Call) -> None:
     """Mended after a fault: one more word, since nobody but its author knows that the samples are the same."""
     path = write(tmp_path, "step", TIRED)
@@ -72,6 +75,7 @@ def test_certify_and_report_notice_it_too(tmp_path: Path, run: Call) -> None:
         assert code == 2 and "shop.py has changed" in words(err), verb
 
 
+@pytest.mark.slow
 def test_samples_are_not_solved_from_with_other_code(tmp_path: Path, run: Call) -> None:
     path = write(tmp_path, "step")
     forget()

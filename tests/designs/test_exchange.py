@@ -355,6 +355,7 @@ def test_a_cap_on_the_rounds_is_an_error_that_says_how_far_it_got():
         exchange_weights(features, 0.01, max_rounds=needed - 1)
 
 
+@pytest.mark.slow
 def test_a_tolerance_below_rounding_ends_with_an_error():
     """Where rounding does not happen to give g = d exactly, as it does for some matrices with some BLAS kernels."""
     message = r"reach g/5 − 1 ≤ 1e-18, got 20, which reached [\d.]+e-1\d; raise max_rounds or"

@@ -39,6 +39,7 @@ def uneven_table(seed: int, gamma: float) -> Table:
     )
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=60)
 @given(NUMBERED, st.sampled_from([0.0, 0.5, 0.9, 0.999]), st.floats(0, 100), st.booleans())
 def test_the_upper_limit_holds_whatever_the_guess(seed: int, gamma: float, size: float, even: bool) -> None:
@@ -63,6 +64,7 @@ def test_the_upper_limit_is_tight_at_the_optimum_and_at_constants() -> None:
         assert float(model.rho @ step.values + high) == pytest.approx(best @ [1.0, 2.0], abs=1e-11)
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=60)
 @given(NUMBERED, st.sampled_from([0.0, 0.9, 0.999]), st.booleans())
 def test_limits_of_a_policy_hold_at_every_state(seed: int, gamma: float, even: bool) -> None:

@@ -269,6 +269,7 @@ def test_few_policies_are_priced(seed: int, monkeypatch: pytest.MonkeyPatch) -> 
     assert len(calls) > 11
 
 
+@pytest.mark.slow
 def test_compiled_and_plain_agree() -> None:
     for m in (1, 2):
         table = zoo.make("garnet", states=400, actions=5, constraints=m, gamma=0.95).table

@@ -116,6 +116,7 @@ VERBS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["solve", *(pytest.param(v, marks=pytest.mark.check) for v in list(VERBS)[1:])])
 def test_twenty_million_states_are_refused_before_they_are_listed(verb: str, tmp_path: Path) -> None:
     name, *options = VERBS[verb]

@@ -160,6 +160,7 @@ def test_every_leaf_of_the_schema_is_met() -> None:
         assert not strange, f"{file} has no such leaves: {strange}"
 
 
+@pytest.mark.slow
 def test_the_runs_have_every_leaf(runs: Path) -> None:
     for file in JSON:
         there = {
@@ -177,6 +178,7 @@ def test_what_is_free_is_said() -> None:
             assert first in said and (last in said or first in ("settings", "leverage")), leaf
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["table", pytest.param("linear", marks=pytest.mark.check)])
 def test_forgeries_are_refused(runs: Path, tmp_path: Path, name: str) -> None:
     """A part of them: every eighth."""

@@ -224,6 +224,7 @@ def test_a_threshold_in_the_users_units_alone(run: Path) -> None:
         assert any("problem.constraints[0]" in detail for detail in failed), forged
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", ["feasible", "gap", "upper_bound", "allowance", "value"])
 def test_units_that_are_tiny(tmp_path: Path, field: str) -> None:
     """Tolerances are relative to the ranges of the signals: here a billionth is all there is."""

@@ -33,14 +33,22 @@ FAST = re.compile(
     r"|(inventory/observed|garnet/two-constraints|garnet/infeasible|queue/frontier)$"
 )
 CHOSEN = [name for name in CASES if WHOLE or FAST.match(name)]
-"""About fifteen processor seconds, or everything."""
+"""About forty processor seconds, or everything."""
+QUICK = re.compile(
+    r"wireless/(default|strict|resumed|exact-lp)$|(queue|inventory|random-linear|linear-quadratic|ward)/default$"
+)
+"""What `make test` looks at; the rest of the fast part is left to `make check`, which runs it as two processors round."""
+
+
+def _marked(name: str) -> Any:
+    return pytest.param(name, marks=() if QUICK.match(name) else pytest.mark.slow)
 
 
 def test_every_case_is_recorded() -> None:
     assert set(GOLDEN) == set(CASES)
 
 
-@pytest.mark.parametrize("name", CHOSEN)
+@pytest.mark.parametrize("name", map(_marked, CHOSEN))
 def test_as_recorded(name: str) -> None:
     found = difference(GOLDEN[name], _as_read(record_case(name)))
     assert not found.beyond(USUAL_LIMIT), f"{', '.join(found.fields) or 'values'}; first at {found.first}"
@@ -54,6 +62,7 @@ def test_samples_may_be_drawn_in_any_way(problem: str) -> None:
     assert GOLDEN[f"{problem}/resumed-strict"] == GOLDEN[f"{problem}/strict"] != plain
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["queue/default", "random-linear/literal"])
 def test_another_seed_is_seen(name: str) -> None:
     """The control: a record with another seed has other samples and other values."""
@@ -83,6 +92,7 @@ def test_every_field_is_looked_at() -> None:
     assert too_far(compare(GOLDEN, unnamed), 1.0) == [name]
 
 
+@pytest.mark.slow
 def test_the_programs(tmp_path: Path) -> None:
     """Two records of one case are the same file; the comparison's exit code tells another seed's from it."""
     first, second, other = (tmp_path / f"{word}.json" for word in ("first", "second", "other"))
@@ -96,6 +106,7 @@ def test_the_programs(tmp_path: Path) -> None:
     assert "2 cases, 1 beyond" in differs.stdout  # the exact answer has no seed
 
 
+@pytest.mark.slow
 def test_a_processor_that_cannot_be_imitated_is_named() -> None:
     """numpy refuses to do without what it was compiled for."""
     runs, told = probe(ONE_THREAD)

@@ -61,6 +61,7 @@ def linear_results(problem, buffer):
     yield "ls-pe", LSPE().evaluate(problem, buffer, GreedyPolicy(problem.features, np.arange(5.0) % 3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_linear_oracles(form):
     problem, buffers = linear_buffers()

@@ -339,6 +339,7 @@ def test_samples_do_not_depend_on_who_draws_them(queue: Path) -> None:
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 def test_a_module_may_import_its_neighbours_but_hides_nothing(tmp_path: Path) -> None:
     """In a process of its own: the folder stays on the path, behind all that is installed."""
     (tmp_path / "chances.py").write_text("COMES = 0.6\n")

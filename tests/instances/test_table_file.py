@@ -193,6 +193,7 @@ def test_every_fault_names_its_culprit(tmp_path: Path, fault: str) -> None:
     assert caught.value.exit_code == 2
 
 
+@pytest.mark.slow
 def test_damaged_numbers_are_refused_or_make_a_table(tmp_path: Path) -> None:
     """Random changes of entries, shapes and types, repacked so that the archive itself is sound."""
     rng = np.random.default_rng(1)

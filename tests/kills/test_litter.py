@@ -26,6 +26,7 @@ def home(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_request_that_was_half_written(home: Path) -> None:
     """Nothing was begun: the original command works, and `resume` says that there is nothing, and cleans up."""
     for verb in (["sample", *SMALL, "--out"], [*SOLVE, "--out"], ["resume"]):
@@ -38,6 +39,7 @@ def test_a_request_that_was_half_written(home: Path) -> None:
             assert [p.name for p in home.iterdir()] == ([] if verb == ["resume"] else ["run"])
 
 
+@pytest.mark.slow
 def test_a_run_that_was_half_written(home: Path, finished: Path) -> None:
     """Beside the place, as earlier versions wrote it, and in the work folder, with a file that is not whole."""
     for place in (home / f".run.{_TOKEN}.partial", home / "run.work" / "finished"):

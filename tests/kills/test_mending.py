@@ -101,6 +101,7 @@ def test_a_problem_file_under_another_path_gives_the_same_bytes(tmp_path: Path) 
         shutil.rmtree(tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_a_finished_run_is_verified_before_it_is_called_finished(tmp_path: Path) -> None:
     code, out, _ = call(*SOLVE, "--json", "--out", tmp_path / "run")
     again = call("resume", tmp_path / "run", "--json")

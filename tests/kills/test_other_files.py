@@ -40,6 +40,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_somebody_else_wrote_is_not_overwritten(kind: str, run: Path, home: Path) -> None:
     before, stored = everything(home), everything(run)

@@ -155,6 +155,7 @@ def _pairs(names: list[str], each: int, folder: Path, unbroken: dict[str, Any]) 
     return lines
 
 
+@pytest.mark.slow
 def test_two_at_once(tmp_path: Path, unbroken: dict[str, Any]) -> None:
     _pairs(["solve, resume", "sample, sample"], 1, tmp_path, unbroken)
 

@@ -165,6 +165,7 @@ units = "discounted"
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "more"),
     [

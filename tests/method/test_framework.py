@@ -302,6 +302,7 @@ def test_projected_descent_refuses_nonsense(upper: float, step_size: float, num_
 # ---- the grid --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=300)
 @given(
     st.lists(st.one_of(st.just(0.0), st.floats(1e-6, 1e6)), min_size=1, max_size=5),

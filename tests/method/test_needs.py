@@ -49,6 +49,7 @@ def test_a_package_that_is_not_there_is_named_before_a_sample_is_drawn() -> None
     assert instance.simulator.num_queries == 0
 
 
+@pytest.mark.slow
 def test_a_solver_of_tables_given_as_an_object_gets_its_table() -> None:
     """As one given by name does, whatever features the problem has."""
     instance = make("random-linear")

@@ -71,6 +71,7 @@ def outcome(kind: str, seed: int) -> tuple[str, str]:
     return "answered", ""
 
 
+@pytest.mark.slow
 def test_there_are_many_kinds_and_the_honest_one_is_believed() -> None:
     assert len(KINDS) >= 25 and set(KINDS) > HARMLESS
     for seed in range(3):
@@ -117,6 +118,7 @@ class Policies:
         return b"coins"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_policies_of_ones_own_draw_each_action_by_itself(seed: int) -> None:
     def solved(sound: bool) -> Solution:
@@ -128,6 +130,7 @@ def test_policies_of_ones_own_draw_each_action_by_itself(seed: int) -> None:
         solved(False)
 
 
+@pytest.mark.slow
 def test_without_the_examination_proofs_are_false(monkeypatch: pytest.MonkeyPatch) -> None:
     """The control: what the examination is for."""
     for module in ("solving.prepare", "certificates.prove"):

@@ -74,6 +74,7 @@ for words in sys.argv[2:]:
 """
 
 
+@pytest.mark.slow
 def test_solve_and_what_is_done_with_a_run(shop: Path) -> None:
     """In one process, which is quicker; nothing of POSIX is on the way of the imports."""
     verbs = ["solve garnet --samples 4000 --out run", "report run", "act run --state 0", "certify run --recheck"]
@@ -124,6 +125,7 @@ def test_workers_draw_the_same(shop: Path) -> None:
     _wait_for(lambda: not any(map(_lives, workers)) or None)
 
 
+@pytest.mark.slow
 def test_a_call_that_takes_too_long_is_interrupted(shop: Path) -> None:
     """Without SIGALRM: by a thread."""
     (shop / "shop.py").write_text(STEP_CODE.replace("    arrives", "    while True: pass\n    arrives"))

@@ -95,6 +95,7 @@ def honest() -> Any:
     return answer()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("door", sorted(HONEST))
 def test_code_that_writes_into_what_it_gets_changes_nothing(door: str, honest: Any) -> None:
     spoil = HONEST[door]

@@ -56,6 +56,7 @@ def test_the_exact_answer_is_the_least_cost(method: Any) -> None:
     assert policy_values(COST, cheapest)[0] <= cost.value + 1e-9, "without constraints it is cheaper still"
 
 
+@pytest.mark.slow
 def test_a_solution_and_its_certificate_are_in_the_users_sense() -> None:
     cost, mirror = (solved(table, certificate=100_000) for table in (COST, MIRROR))
     assert cost.value == pytest.approx(-mirror.value, rel=1e-9) and cost.gap == pytest.approx(mirror.gap, abs=1e-9)
@@ -83,12 +84,14 @@ def test_a_stored_proof_of_a_cost_checks_out_and_reads_well() -> None:
     assert "cost of the best policy" in text.getvalue() and "at least" in text.getvalue()
 
 
+@pytest.mark.slow
 def test_accuracy_is_asked_and_proved_in_the_users_units() -> None:
     cost, mirror = (solved(table, samples=None, epsilon=1.0, max_samples=2_000_000, seed=0) for table in (COST, MIRROR))
     assert cost.samples == mirror.samples and cost.status == mirror.status
     assert cost.value == pytest.approx(-mirror.value, rel=1e-9) and 0 <= cost.certificate.gap <= 1.0
 
 
+@pytest.mark.slow
 def test_the_frontier_of_a_cost_rises_with_the_threshold() -> None:
     curves = [
         frontier(solved(table), num_points=5).certified(table.simulator(), samples=60_000, seed=9)
@@ -110,6 +113,7 @@ def test_a_table_file_keeps_the_sense(tmp_path: Path) -> None:
     assert load_table(tmp_path / "earned.npz").minimise is False
 
 
+@pytest.mark.slow
 def test_the_command_line_and_the_report_speak_of_costs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,6 +62,7 @@ def test_projected_descent_has_no_gap() -> None:
     assert of("certificate", events) == [] and events[-1]["event"] == "finished" and solution.certificate is None
 
 
+@pytest.mark.slow
 def test_an_accuracy_is_told_round_by_round() -> None:
     instance, events = zoo.make("random-linear", states=30), list[dict[str, Any]]()
     solution = solve(instance.problem, instance.simulator, epsilon=1.5, seed=0, callbacks=[events.append])
@@ -89,6 +90,7 @@ def test_callbacks_change_nothing(options: dict[str, Any], tmp_path: Path) -> No
     assert json.dumps(alone.to_json()) != json.dumps(other.to_json())
 
 
+@pytest.mark.slow
 def test_the_trace_is_the_same_every_time(tmp_path: Path) -> None:
     for name in ("a", "b"):
         _, events = told()
@@ -206,6 +208,7 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
         JSONLines(tmp_path)
 
 
+@pytest.mark.slow
 def test_the_command_line_keeps_the_trace_and_tells_others(tmp_path: Path) -> None:
     """The same lines in the run and in a file that was asked for, and the run is whole with them."""
     for name in ("one", "two"):

@@ -103,6 +103,7 @@ KNOWN = {
 }
 
 
+@pytest.mark.slow
 def test_every_page_can_be_read_without_seeing_it(cases: dict[str, Reported]) -> None:
     for name, case in cases.items():
         outline = Outline(case.page)
@@ -297,6 +298,7 @@ def test_report_as_a_verb(wireless: Reported, tmp_path: Path, capsys: pytest.Cap
     assert (tmp_path / "a.html").read_text() == wireless.page
 
 
+@pytest.mark.slow
 def test_the_command_on_the_page_makes_the_same_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     asked = ["--set", "budget=0.2", "--samples", "20000", "--certificate-samples", "5000", "--seed", "3"]
@@ -374,6 +376,7 @@ def test_an_unchanged_copy_is_taken(wireless: Reported, tmp_path: Path) -> None:
 STRANGE = [None, True, -1, 10**400, 1e300, -1e99, 1e-320, 0.0, "", HOSTILE, "\x1b[2J\ud800", [], [[]], {}, {"a": 1}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["frontier.json", "dual.json", "design.json", "solution.json", "certificate.json"])
 def test_a_page_of_strange_values_is_whole_or_refused(wireless: Reported, tmp_path: Path, name: str) -> None:
     """One value after another is replaced: whatever it is, there is a page in one piece or one message, never a traceback."""

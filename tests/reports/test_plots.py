@@ -104,6 +104,7 @@ def test_the_members(proved: Solution) -> None:
     assert list(order) == list(np.argsort([m.weight for m in proved.members]))
 
 
+@pytest.mark.slow
 def test_the_frontier(curve: Frontier) -> None:
     figure = plot(curve)
     above, below = figure.axes
@@ -138,6 +139,7 @@ def test_axes_of_one_s_own_and_a_chosen_threshold(curve: Frontier, proved: Solut
     )
 
 
+@pytest.mark.slow
 def test_several_constraints(tmp_path: Path) -> None:
     instance = zoo.make("garnet", constraints=2)
     solution = solve(instance.problem, instance.simulator, samples=40_000, certificate=20_000, seed=0)

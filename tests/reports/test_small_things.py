@@ -43,6 +43,7 @@ def ring(tmp_path_factory: pytest.TempPathFactory) -> Reported:
     return reported(folder / "run", str(folder / "ring.npz"), samples=40_000, certificate=5_000)
 
 
+@pytest.mark.slow
 def test_the_report_shows_every_state_and_a_field_to_find_one(ring: Reported) -> None:
     shown = set(re.findall(r'<th scope="row">(bed \d+ of ward \d)</th>', ring.page))
     assert len(shown) >= 360
@@ -50,6 +51,7 @@ def test_the_report_shows_every_state_and_a_field_to_find_one(ring: Reported) ->
     assert [field["type"] for field in fields] == ["search"] and 'getElementById("find-state")' in ring.page
 
 
+@pytest.mark.slow
 def test_of_very_many_states_those_where_episodes_start_come_first(ring: Reported) -> None:
     many = long_table(2_500)
     members = [TabularPolicy.deterministic(np.zeros(2_500), 2)]
@@ -92,6 +94,7 @@ def test_one_policy_is_no_mixture_and_one_iteration_has_no_plural() -> None:
     assert "One policy, played in every episode" in text and "mixture of 1" not in text and "'(misses)'" not in text
 
 
+@pytest.mark.slow
 def test_members_that_miss_are_explained_beside_a_proof(tmp_path: Path) -> None:
     save_table(dataclasses.replace(random_table(1), thresholds=np.array([3.7])), tmp_path / "table.npz")
     asked = {"samples": 20_000, "certificate": 40_000, "feasibility": "strict"}

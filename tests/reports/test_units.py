@@ -127,6 +127,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Reported:
     return reported(folder / "run", str(folder / "shop.npz"))
 
 
+@pytest.mark.slow
 def test_the_report_shows_the_unit(made: Reported) -> None:
     page = made.page
     estimate = made.solution.constraints[0].value / H

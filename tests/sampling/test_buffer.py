@@ -133,6 +133,7 @@ def test_an_array_of_another_length_is_refused(length):
         buffer.expect(0, np.zeros(len(buffer.support) + length))
 
 
+@pytest.mark.slow
 def test_large_buffers_are_compiled_and_give_the_same_policies(monkeypatch):
     """Samples too many, or products too many: either switches; θ is the same up to rounding."""
     table = random_table(5, S=40, d=4)

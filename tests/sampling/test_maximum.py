@@ -45,6 +45,7 @@ def test_shapes_around_the_size_of_a_block(shape, columns):
     assert np.all(np.abs(fused_maximum(phi, theta) - original(phi, theta)) <= tolerance(phi, theta))
 
 
+@pytest.mark.slow
 @universal
 @given(st.integers(0, 10_000), columns.filter(bool), st.booleans())
 def test_gathered_means_agree_with_the_original(seed, columns, unsigned):

@@ -33,6 +33,7 @@ def files_of(run: Path) -> dict[str, bytes]:
     return {p.name: p.read_bytes() for p in sorted(run.iterdir()) if p.is_file()}
 
 
+@pytest.mark.slow
 def test_a_kept_run_is_the_run_that_is_not_kept(tmp_path: Path) -> None:
     problem, simulator = made()
     kept = saddleback.solve(problem, simulator, samples=2e4, seed=3, out=tmp_path / "run")
@@ -44,6 +45,7 @@ def test_a_kept_run_is_the_run_that_is_not_kept(tmp_path: Path) -> None:
     assert not (tmp_path / "run.work").exists()
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_is_taken_up_to_the_same_bytes(tmp_path: Path) -> None:
     problem, simulator = made()
     saddleback.solve(problem, simulator, samples=20_000, seed=3, out=tmp_path / "whole")
@@ -67,6 +69,7 @@ def test_a_run_made_in_python_is_resumed_with_its_problem(tmp_path: Path) -> Non
         resume(tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_a_plain_function_is_a_simulator_wherever_one_is_asked_for(tmp_path: Path) -> None:
     """In solve, and in what follows it: a certificate, a frontier's band, a run that is taken up."""
 

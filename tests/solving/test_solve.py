@@ -120,6 +120,7 @@ def test_zero_threshold_has_multiplier_zero():
     assert len(solution.members) == 1
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=15)
 @given(st.integers(0, 10_000), st.booleans())
 def test_zero_threshold_is_the_unconstrained_problem(seed, linear):
@@ -260,6 +261,7 @@ def test_stationary_copy_is_labelled_and_close():
     np.testing.assert_allclose(true_stationary, true_mixture, atol=0.02 * instance.problem.horizon)
 
 
+@pytest.mark.slow
 def test_observed_rewards_end_to_end():
     """A reward that depends on the next state: only the simulator can tell it, and the answer is near the table's."""
     instance = zoo.make("garnet", states=10, actions=3)

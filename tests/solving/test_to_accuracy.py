@@ -93,6 +93,7 @@ def test_rates_and_errors(name: str) -> None:
         assert used[0.1] <= 3 * smallest
 
 
+@pytest.mark.slow
 def test_strict_is_proved() -> None:
     solution, epsilon, _ = run("random-linear", 0.05, 2, "strict")
     assert solution.certificate.feasible == "certified"
@@ -101,6 +102,7 @@ def test_strict_is_proved() -> None:
     assert "every constraint is proved to hold" in solution.message and f"{epsilon:g}" in solution.message
 
 
+@pytest.mark.slow
 def test_an_unmet_request_is_a_status_with_the_best_policy_so_far() -> None:
     instance = zoo.make("wireless")
     before = instance.simulator.num_queries
@@ -142,6 +144,7 @@ def test_buffers_grow_and_no_sample_is_drawn_twice() -> None:
             assert np.all(counts >= 0)
 
 
+@pytest.mark.slow
 def test_same_seed_same_answer() -> None:
     first, again = (run("random-linear", 0.1, seed=7)[0] for _ in range(2))
     assert first.to_json() == again.to_json()

@@ -52,6 +52,7 @@ problems = st.tuples(
 )
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=300)
 @given(problems)
 def test_the_simplified_constants_follow_from_the_bounds_for_any_K(draw: tuple[float, float, float, float]) -> None:

@@ -253,6 +253,7 @@ def test_the_way_back(problem, linear: bool, slack: float, accuracy: float, size
         assert back.epsilon >= 0.9 * accuracy * H
 
 
+@pytest.mark.slow
 @KINDS
 def test_more_samples_never_buy_less(problem) -> None:
     budgets = np.unique(np.geomspace(10, 10**12, 9).astype(int)).tolist()

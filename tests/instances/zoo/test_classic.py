@@ -146,6 +146,7 @@ def two_buffers() -> tuple[Instance, Buffer, Buffer]:
     )
 
 
+@pytest.mark.slow
 def test_points_that_repeat_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """A world without noise: one point a pair is held, and every mean is the one over all samples, in pieces or at once."""
     instance, counted, listed = two_buffers()

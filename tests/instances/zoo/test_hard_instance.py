@@ -28,6 +28,7 @@ def drawn(gamma: float, zeta_share: float, delta_share: float, b_share: float, d
     return make("hard-instance", gamma=gamma, threshold=b, zeta=zeta, delta=delta, dim=dim, seed=seed)
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=60)
 @given(
     gamma=st.floats(0.3, 0.95),
@@ -67,6 +68,7 @@ def test_defaults_to_nine_digits() -> None:
     assert instance.known["safe"] == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=400)
 @given(gamma=st.floats(0.05, 0.99), b_share=fractions, zeta_share=fractions, delta=st.floats(0, 1))
 def test_the_constructor_accepts_exactly_the_valid_instances(

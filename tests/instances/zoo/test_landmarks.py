@@ -46,6 +46,7 @@ def test_ties_go_to_the_lowest_action() -> None:
     assert policy[3] == 2  # one packet in a deep fade takes 4 mW; 10 mW would do no better
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=25)
 @given(seed=st.integers(0, 10**6), m=st.integers(2, 5))
 def test_several_midway_thresholds_can_be_met_together(seed: int, m: int) -> None:

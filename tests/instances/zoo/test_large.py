@@ -71,6 +71,7 @@ def compare(name: str, capacity: int, **parameters: int) -> Comparison:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("capacity", [31, 99, pytest.param(999, marks=pytest.mark.study)])
 def test_near_the_exact_optimum(name: str, capacity: int) -> None:
@@ -81,6 +82,7 @@ def test_near_the_exact_optimum(name: str, capacity: int) -> None:
     assert found.violation <= 0.05
 
 
+@pytest.mark.slow
 def test_coarse_features_are_told_apart() -> None:
     """The control: with four knots in all the same budget ends more than 5 % off."""
     found = compare("queue-network", 99, knots=2)

@@ -164,6 +164,7 @@ def test_a_page_that_lacks_something_is_noticed() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_docs_give_the_optima_of_the_defaults() -> None:
     """The table of answers in docs/zoo.md, to its four decimals."""
     stated = {

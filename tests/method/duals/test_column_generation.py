@@ -154,6 +154,7 @@ def test_matrix_game_of_matching_pennies():
     assert value == pytest.approx(0.0, abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["garnet", "random-linear"])
 def test_equals_a_long_subgradient_run(name):
     """Same buffers: 2·10⁴ literal iterations approach what column generation finds at once (property 18)."""

@@ -85,6 +85,7 @@ def test_large_chains_are_solved_by_sweeps_to_the_same_values(monkeypatch):
     np.testing.assert_allclose(swept.influence, factored.influence, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_rigorous_width_is_never_missed():
     """At δ = .05 the width holds in all of 200 runs (chance of one miss at most 200·.05 only if it were tight; it is not)."""
     table = random_table(5, d=4)

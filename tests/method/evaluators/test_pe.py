@@ -88,6 +88,7 @@ def test_noiseless_bias_falls_as_one_over_the_batches(seed):
     assert np.all(limit > 0.1)
 
 
+@pytest.mark.slow
 @universal
 @given(seeds)
 def test_one_hot_equals_tabular(seed):
@@ -133,6 +134,7 @@ def test_interval_covers(kind):
     assert control > limit
 
 
+@pytest.mark.slow
 def test_values_are_clipped_at_the_end_only():
     """Errata 6: a value of exactly H that the regression often overshoots; the answer never does, the loop does.
 

@@ -150,6 +150,7 @@ def test_more_samples_give_better_policies(num_seeds):
     assert many <= few / 5
 
 
+@pytest.mark.slow
 def test_a_small_ridge_is_better_than_the_customary_one():
     """The reason for the default 1e-6: shrinkage by λ_reg = 1 costs more than noise does."""
     gaps = {}

@@ -114,6 +114,7 @@ def certified(seed, theta, enumerated, level=1e-30):
     return gap, np.array([true_gap(table, s, p) for s, p in zip(MIXING, policies, strict=True)])
 
 
+@pytest.mark.slow
 @universal
 @given(seeds, st.booleans())
 def test_the_certificate_is_true_for_every_value_function(seed, enumerated):
@@ -143,6 +144,7 @@ def test_the_certificate_vanishes_at_the_optimum():
 # ---- the rule --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_seeds", [10, pytest.param(50, marks=pytest.mark.study)])
 def test_it_stops_early_and_is_epsilon_optimal(num_seeds):
     """random-linear, γ = .5, d = 3, ε = .5. δ = 1e-7 a seed, so a failure in 10 has probability at most 1e-6."""

@@ -40,6 +40,7 @@ def rounding(problem, design, extra=1.0):
     return 200 * EPS * D * condition * extra * T * problem.horizon * growth
 
 
+@pytest.mark.slow
 @universal
 @given(seeds, st.floats(0.02, 50.0), st.floats(-3.0, 3.0))
 def test_scales_and_constants(seed, scale, shift):
@@ -69,6 +70,7 @@ def test_scales_and_constants(seed, scale, shift):
         np.testing.assert_array_equal(policy.table, base.table)
 
 
+@pytest.mark.slow
 @universal
 @given(seeds, st.floats(1.0, 100.0))
 def test_invertible_feature_maps_leave_policies_alone(seed, condition):
@@ -133,6 +135,7 @@ def test_names_of_states_and_actions_do_not_matter(seed):
         )
 
 
+@pytest.mark.slow
 @universal
 @given(seeds)
 def test_names_do_not_matter_to_tabular_oracles(seed):

@@ -68,6 +68,7 @@ def test_the_same_with_and_without_a_folder_and_again(name: str, way: dict[str, 
     assert again.calls == checks  # nothing was paid for twice
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [3_000, 14_000, 31_000, 50_000])
 def test_a_fault_in_the_middle_loses_nothing(most: int, tmp_path: Path) -> None:
     """The simulator fails after so many calls; mended, the run ends where it would have, and only the rest is drawn.

@@ -38,6 +38,7 @@ def test_samples_do_not_depend_on_the_workers(workers):
         )
 
 
+@pytest.mark.slow
 def test_one_stream_a_worker_would_depend_on_them(two):
     """The control: what the streams of blocks prevent."""
     with Joblib(1) as one:
