@@ -19,6 +19,7 @@ from saddleback import InputError, Method, Solution, Table, frontier, issue_cert
 from saddleback.exact import solve_exactly
 from saddleback.instances.zoo import BY_NAME as ZOO
 from saddleback.method.slater import Slater
+from saddleback.problem.cmdp import Start
 from saddleback.runs.verdict import Reason, Safest, Status, Verdict
 from saddleback.runs.words import sentence
 from saddleback.solving.prepare import prepare_from
@@ -307,6 +308,21 @@ def test_a_seed_proves_one_thing(loose: Solution) -> None:
         issue_certificate(third, simulator, samples=4_000, seed=77)
     again = curve.certified(simulator, samples=20_000, seed=77)
     assert [(p.low, p.high) for p in again.points] == [(p.low, p.high) for p in band.points], "the same question"
+
+
+def test_another_start_or_fewer_actions_are_another_question(loose: Solution) -> None:
+    """Both change what a seed's samples prove, and what is asked may have been chosen in the light of the first proof."""
+    assert loose.prepared is not None
+    allowed = np.ones((6, 3), dtype=bool)
+    allowed[0, 0] = False
+    other_start = dataclasses.replace(loose.problem, start=Start.equally(np.array([0, 1])))
+    for seed, problem in ((661, other_start), (662, dataclasses.replace(loose.problem, actions_allowed=allowed))):
+        other = solve(problem, reuse=loose, feasibility="relaxed", method=Method(certificate=0)).prepared
+        assert other is not None
+        with loose.prepared.proving(seed, "the same policy"):
+            pass
+        with pytest.raises(InputError, match="used for a certificate"), other.proving(seed, "the same policy"):
+            pass
 
 
 def test_a_question_that_fails_uses_no_seed(loose: Solution) -> None:

@@ -16,9 +16,8 @@ from saddleback.runs.run_folder import Run, load_run
 from saddleback.runs.targets import load_run_target, with_features_of
 from saddleback.runs.verdict import ExitCode, code_of_proof
 from saddleback.simulators.generative_model import derived_seed
+from saddleback.simulators.seed_rounds import EXPORT
 from saddleback.solving.recertify import Recertified, recertify
-
-_ROUND = (1 << 20) + 1  # of seeds: none that a solve or `certify` derives
 
 
 def export(
@@ -77,5 +76,5 @@ def _certified(stored: Run, which: str | None, samples: int, problem: Path | Non
     mixture, _ = policy_to_export(stored, which)
     instance = load_run_target(stored, problem)
     asked = with_features_of(instance.problem, dataclasses.replace(stored, mixture=mixture))
-    seed = derived_seed(stored.seed, _ROUND)
+    seed = derived_seed(stored.seed, EXPORT.start)
     return recertify(asked, instance.problem, instance.simulator, samples=samples, seed=seed)

@@ -26,10 +26,10 @@ from saddleback.runs.run_folder import Run
 from saddleback.runs.settings import Method, Settings
 from saddleback.sampling.blocks import Executor
 from saddleback.simulators.generative_model import GenerativeModel, derived_seed
+from saddleback.simulators.seed_rounds import CERTIFY
 from saddleback.solving.prepare import prepare
 
 _PILOT = 0.25
-_ROUND = 1 << 20  # beyond the rounds that a solve numbers
 _USUAL_SAMPLES = 100_000
 _MOST_PRICE = 1e100  # of a stranger's constraint: its square is a number
 
@@ -60,7 +60,7 @@ def recertify(
     if samples is None:
         samples = math.ceil(((stored and stored.samples) or _USUAL_SAMPLES) / (1 - _PILOT))
     delta = delta if delta is not None else 1 - (0.95 if stored is None else stored.confidence)
-    seed = seed if seed is not None else derived_seed(run.seed, _ROUND)
+    seed = seed if seed is not None else derived_seed(run.seed, CERTIFY.start)
     Settings(delta=delta, seed=seed)  # which are checked there
     require(samples >= 4, "samples", "must be at least 4", samples, "a quarter is for the pilot")
     rule, remedy = (

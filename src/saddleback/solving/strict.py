@@ -44,6 +44,7 @@ from saddleback.runs.verdict import Status
 from saddleback.sampling.blocks import Executor
 from saddleback.simulators.function import as_simulator
 from saddleback.simulators.generative_model import GenerativeModel, derived_seed
+from saddleback.simulators.seed_rounds import ROUNDS
 from saddleback.solving.find import find_policy, mixture_interval
 from saddleback.solving.prepare import grid_points
 from saddleback.solving.prepared import Prepared
@@ -127,7 +128,7 @@ def _strict(solution: Solution, simulator: GenerativeModel, request: Request) ->
     spent, seeds, proofs = 0, solution.certificate_seeds, list[tuple[Solution, Certificate]]()
     for number, attempt in enumerate(attempts, start=1):
         share = max(1, int((samples - spent) * attempt.share))
-        round_seed = seed if number == 1 else parts.fresh_seed(derived_seed(seed, number))
+        round_seed = seed if number == 1 else parts.fresh_seed(derived_seed(seed, ROUNDS[number - 1]))
         part = dataclasses.replace(request, samples=share, seed=round_seed, delta=delta * attempt.level)
         if number == 1:
             solution = _with_room(solution, part) or solution
