@@ -17,7 +17,7 @@ from saddleback.certificates.guide import PURPOSES, Purpose
 from saddleback.designs import BY_NAME as DESIGNS
 from saddleback.designs.design import Designer
 from saddleback.errors import InputError, number, one_of, require, whole_number
-from saddleback.files.json_file import Option, as_record
+from saddleback.files.json_file import Option, Plain, as_record, to_plain
 from saddleback.method.duals import BY_NAME as DUALS
 from saddleback.method.evaluators import BY_NAME as EVALUATORS
 from saddleback.method.oracles import DualKind, Evaluator, InteractiveEvaluator, InteractiveSolver, Solver
@@ -236,12 +236,13 @@ class Settings:
         most = MOST_SAMPLES if self.max_samples is None else self.max_samples
         return {"budget": {"epsilon": self.epsilon, "max_samples": most}, "parts": parts}
 
-    def question(self) -> dict[str, Any]:
+    def question(self) -> dict[str, Plain]:
         """All that is asked, JSON-ready and the same in any process: what has a place in no record (:meth:`record`) too."""
         m, parts = self.method, {kind: _spelled(getattr(self.method, kind)) for kind in _KINDS}
         same = ("mode", "buffers", "batch_size", "resolution", "allocation", "error", "target")
         asked = {"feasibility": self.feasibility, "delta": self.delta, "seed": self.seed, "purpose": self.purpose}
-        return {**asked, **{name: getattr(m, name) for name in same}, **parts}
+        plain: dict[str, Plain] = to_plain({**asked, **{name: getattr(m, name) for name in same}, **parts})
+        return plain
 
     @classmethod
     def of_record(cls, record: Mapping[str, Mapping[str, Option]]) -> Settings:

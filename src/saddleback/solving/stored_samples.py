@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from saddleback.designs.candidates import Full
@@ -212,7 +213,8 @@ def seed_of_question(seed: int, problem: CMDP, *asked: Any) -> int:
     """
     pairs = problem.some_pairs(_SOME_PAIRS, generator(0, Stream.DESIGN, 0, 0))
     signals = digest(on_grid(np.nan_to_num(problem.utilities(*pairs)), 6))
-    told = [*asked, to_plain(ProblemRecord.of(problem)), signals]
+    record = msgspec.structs.replace(ProblemRecord.of(problem), observed=None)  # which the signals tell
+    told = [*asked, to_plain(record), signals]
     told += [] if problem.preferred is None else [{"preferred": list(map(int, problem.preferred))}]
     told += [] if problem.allowed is None else [{"allowed": digest(problem.allowed)}]
     text = json.dumps(told, sort_keys=True)

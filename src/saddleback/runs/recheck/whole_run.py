@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+import msgspec
 import numpy as np
 
 from saddleback.errors import InputError
@@ -73,12 +74,17 @@ def _is_asked(run: Run, told: QuestionRecord, proof: CertificateRecord, instance
     """Whether ``problem.json`` is about the problem, or where that is not loaded about what the certificate says of it."""
     if instance is None:
         try:
-            return same_up_to_rounding(to_plain(proof.problem), to_plain(ProblemRecord.of(told.problem())))
+            asked = msgspec.structs.replace(ProblemRecord.of(told.problem()), observed=told.observed)
+            return same_up_to_rounding(to_plain(proof.problem), to_plain(asked))
         except (InputError, ValueError):
             return False
     linear = run.mixture is not None and instance.problem.num_states is None
-    asked = QuestionRecord.of(instance.problem, linear)
-    return asked is not None and same_up_to_rounding(to_plain(asked), to_plain(told))
+    question = QuestionRecord.of(instance.problem, linear)
+    if (
+        question is not None and told.observed is None and proof.problem.observed is None
+    ):  # as earlier versions wrote them
+        question = msgspec.structs.replace(question, observed=None)
+    return question is not None and same_up_to_rounding(to_plain(question), to_plain(told))
 
 
 def _policy(run: Run, proof: CertificateRecord) -> Check:
