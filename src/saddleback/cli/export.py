@@ -8,7 +8,9 @@ from typing import Annotated
 
 import typer
 
+from saddleback.certificates.guide import Purpose
 from saddleback.cli.common import Console, Json, ProblemFile, StoredRun, Timeout, print_json
+from saddleback.cli.proving import For, purpose_named
 from saddleback.errors import InputError, plain_text, require
 from saddleback.reports.exports import BY_NAME, export_place, write_export
 from saddleback.reports.exports.policy import Points, exported, policy_to_export
@@ -36,6 +38,7 @@ def export(
     certificate_samples: Annotated[
         int, typer.Option(help="Simulator calls to prove what the exported policy is worth; 0 for none.")
     ] = 0,
+    purpose: For = None,
     states: Annotated[
         Path | None,
         typer.Option(
@@ -52,9 +55,11 @@ def export(
     place = export_place(run, to, out, force=force)
     rule = "must not be negative"
     require(certificate_samples >= 0, "--certificate-samples", rule, certificate_samples, "0 means no certificate")
+    wanted, rule = purpose_named(purpose), "must go with --certificate-samples"
+    require(wanted is None or certificate_samples > 0, "--for", rule, purpose, "leave it out, or ask for a proof")
     stored, proved, code = load_run(run), None, ExitCode.ANSWERED
     if certificate_samples:
-        proved = _certified(stored, which, certificate_samples, problem)
+        proved = _certified(stored, which, certificate_samples, problem, wanted)
         proof, strict = proved.certificate, stored.request.get("feasibility") == "strict"
         wrong = bool(proof.contradictions)
         code = code_of_proof(proof.feasible, has_policy=True, infeasible=False, strict=strict, contradicted=wrong)
@@ -69,7 +74,9 @@ def export(
     raise typer.Exit(code)
 
 
-def _certified(stored: Run, which: str | None, samples: int, problem: Path | None) -> Recertified:
+def _certified(
+    stored: Run, which: str | None, samples: int, problem: Path | None, purpose: Purpose | None
+) -> Recertified:
     """A certificate for the very policy that is exported."""
     if stored.mixture is None:
         raise InputError("RUN", "must hold a policy", f"{stored.path}, which has none", "solve it with more samples")
@@ -77,4 +84,4 @@ def _certified(stored: Run, which: str | None, samples: int, problem: Path | Non
     instance = load_run_target(stored, problem)
     asked = with_features_of(instance.problem, dataclasses.replace(stored, mixture=mixture))
     seed = derived_seed(stored.seed, EXPORT.start)
-    return recertify(asked, instance.problem, instance.simulator, samples=samples, seed=seed)
+    return recertify(asked, instance.problem, instance.simulator, samples=samples, seed=seed, purpose=purpose)

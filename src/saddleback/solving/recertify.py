@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from saddleback.certificates import Certificate, Guide, Request, certify_guided, with_averages
+from saddleback.certificates.guide import PURPOSES, Purpose
 from saddleback.certificates.values.averages import calls_for
 from saddleback.designs import BY_NAME as DESIGNS
-from saddleback.errors import InputError, require
+from saddleback.errors import InputError, one_of, require
 from saddleback.method.oracles import needs_of, simplex_point
 from saddleback.method.solvers import BY_NAME as SOLVERS
 from saddleback.problem.cmdp import CMDP
@@ -49,12 +50,13 @@ def recertify(
     samples: int | None = None,
     seed: int | None = None,
     delta: float | None = None,
+    purpose: Purpose | None = None,
     executor: Executor | None = None,
 ) -> Recertified:
     """Prove again how good the run's policy is, or again that nothing is feasible.
 
     ``samples`` is what pilot and certificate may take together; by default the certificate gets as many as the stored one.
-    ``executor`` draws them (None: here).
+    ``purpose`` is what the proof is for (None: what the run's was for). ``executor`` draws them (None: here).
     """
     stored, simulator = run.certificate, simulator.metered()
     if samples is None:
@@ -88,11 +90,21 @@ def recertify(
     guide = Guide(parts.problem, parts.design, earlier, run.mixture, sigma)
     kept = 0 if run.mixture is None else calls_for(problem, samples - pilot)
     request = Request(samples - pilot - kept, seed, delta, allowance_of(run, problem), executor=executor)
+    request = dataclasses.replace(request, purpose=purpose_of(run) if purpose is None else purpose)
     with phase("proving what was found"):
         certificate = certify_guided(guide, simulator, request)
         if run.mixture is not None and kept:
             certificate = with_averages(certificate, guide.problem, simulator, run.mixture, kept)
     return Recertified(certificate, pilot)
+
+
+def purpose_of(run: Run) -> Purpose:
+    """What a proof of the run's is for: what was asked for, or what is usual for that (:attr:`Settings.purpose`)."""
+    asked = run.request.get("purpose")
+    if asked is not None:
+        return cast(Purpose, one_of("purpose", asked, PURPOSES))
+    strict, fixed = run.request.get("feasibility") == "strict", run.request.get("epsilon") is None
+    return "feasibility" if strict and fixed else "gap"
 
 
 def allowance_of(run: Run, problem: CMDP) -> float:

@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saddleback.certificates import Certificate, Guide, Request, certify_guided, expected_fall, with_averages
+from saddleback.certificates.guide import Purpose
 from saddleback.errors import InputError
 from saddleback.method.evaluators.rollouts import Measured
 from saddleback.method.framework import Outcome
@@ -76,6 +77,7 @@ def issue_certificate(
     delta: float = 0.05,
     allowance: float = 0.0,
     interval: str = "betting",
+    purpose: Purpose | None = None,
     executor: Executor | None = None,
 ) -> Certificate:
     """Prove from ``samples`` fresh simulator calls how good the solution's mixture is; it is not changed.
@@ -83,9 +85,10 @@ def issue_certificate(
     ``simulator`` is what ``solve`` takes: a GenerativeModel or a plain function.
     ``seed`` may be the solve's own, since certificates have streams of their own, but not one that a certificate from the
     same samples was made with: the question may have been chosen in the light of its answer. ``allowance`` is the violation
-    that still counts as feasible, in utilities.
+    that still counts as feasible, in utilities; ``purpose`` what the proof is for (None: what the solve's was for).
     """
-    request, kept = without_averages(solution, Request(samples, seed, delta, allowance, interval, executor=executor))
+    wanted = Request(samples, seed, delta, allowance, interval, purpose=purpose or _asked(solution).purpose)
+    request, kept = without_averages(solution, dataclasses.replace(wanted, executor=executor))
     model = as_simulator(solution.problem, simulator).metered()
     certificate = _issue(solution, model, request)
     if not kept or solution.mixture is None:
