@@ -11,6 +11,7 @@ from saddleback.cli.drawing import Workers
 from saddleback.cli.proving import For, purpose_named
 from saddleback.errors import InputError
 from saddleback.reports.text import print_recertified, print_recheck
+from saddleback.runs.exact_run import EXACT, is_exact
 from saddleback.runs.recheck import NOT_CHECKED
 from saddleback.runs.recheck.whole_run import recheck_run
 from saddleback.runs.run_folder import Run, load_run
@@ -75,7 +76,10 @@ def certify(
 
 def _recheck(stored: Run, problem: ProblemFile, as_json: bool) -> ExitCode:
     if stored.certificate is None:
-        raise InputError("RUN", "must hold a certificate", "none", "solve it with more samples")
+        remedy = f"it was {EXACT}, and needs none: `saddleback exact` computes it again"
+        raise InputError(
+            "RUN", "must hold a certificate", "none", remedy if is_exact(stored) else "solve it with more samples"
+        )
     # A problem made in Python, or in a file that is not named again: the numbers have to speak for themselves.
     alone = problem is None and (stored.target.endswith(".toml") or stored.target.startswith("python:"))
     instance = None if alone else load_run_target(stored, problem)

@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from saddleback.certificates.guide import Purpose
 from saddleback.cli.common import Console, Json, ProblemFile, StoredRun, Timeout, print_json
 from saddleback.cli.proving import For, purpose_named
-from saddleback.errors import InputError, plain_text, require
+from saddleback.errors import plain_text, require
 from saddleback.reports.exports import BY_NAME, export_place, write_export
 from saddleback.reports.exports.policy import Points, exported, policy_to_export
-from saddleback.runs.run_folder import Run, load_run
+from saddleback.runs.run_folder import Run, load_run, without_policy
+from saddleback.runs.settings import Purpose
 from saddleback.runs.targets import load_run_target, with_features_of
 from saddleback.runs.verdict import ExitCode, code_of_proof
 from saddleback.simulators.generative_model import derived_seed
@@ -79,7 +79,7 @@ def _certified(
 ) -> Recertified:
     """A certificate for the very policy that is exported."""
     if stored.mixture is None:
-        raise InputError("RUN", "must hold a policy", f"{stored.path}, which has none", "solve it with more samples")
+        raise without_policy(stored)
     mixture, _ = policy_to_export(stored, which)
     instance = load_run_target(stored, problem)
     asked = with_features_of(instance.problem, dataclasses.replace(stored, mixture=mixture))

@@ -6,8 +6,8 @@ from typing import Annotated, cast
 
 import typer
 
-from saddleback.certificates.guide import PURPOSES, Purpose
 from saddleback.errors import one_of
+from saddleback.runs.settings import PURPOSES, Purpose
 
 For = Annotated[
     str | None,

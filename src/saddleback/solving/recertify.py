@@ -23,7 +23,7 @@ from saddleback.method.solvers import BY_NAME as SOLVERS
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.phases import phase
 from saddleback.problem.spaces import Array
-from saddleback.runs.run_folder import Run
+from saddleback.runs.run_folder import Run, without_policy
 from saddleback.runs.settings import Method, Settings
 from saddleback.sampling.blocks import Executor
 from saddleback.simulators.generative_model import GenerativeModel, derived_seed
@@ -72,6 +72,8 @@ def recertify(
     require(seed not in (run.seed, stored and stored.seed), "seed", rule, seed, f"{remedy} proves nothing new")
     sigma = prices_of(run, problem)
     if run.mixture is None and sigma is None:
+        if run.certificate is None and run.solution.status == "infeasible":
+            raise without_policy(run)
         remedy = "use --recheck" if run.certificate is not None else "solve it with more samples"
         raise InputError("RUN", "must hold a policy, or prices that refute all of them", "neither", remedy)
     settings = run.solution.settings
