@@ -342,6 +342,5 @@ def _without_samples(solution: Solution, request: Request) -> Solution:
     problem = solution.problem
     room = float((problem.horizon - problem.thresholds).min())
     bounded = "rewards and constraint signals within their declared ranges"
-    slack, confidence = min(room, -math.ulp(0.0)), 1 - request.delta
-    proof = Certificate(confidence, 0, request.seed, slack_bound=slack, assumes={"infeasible": bounded})
+    proof = Certificate(1 - request.delta, 0, request.seed, slack_bound=room, assumes={"infeasible": bounded})
     return dataclasses.replace(solution, certificate=proof)

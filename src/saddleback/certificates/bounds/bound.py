@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.certificates.assumptions import BOUNDED
-from saddleback.certificates.certificate import BoundEvidence
+from saddleback.certificates.certificate import ROUNDING, BoundEvidence
 from saddleback.certificates.guide import Guide
 from saddleback.certificates.values.intervals import chernoff_upper
 from saddleback.problem.cmdp import CMDP
@@ -57,9 +57,13 @@ class Bound:
         return problem.loss(self.on_reward(problem), value)
 
     def on_slack(self, problem: CMDP) -> float:
-        """The bound on max_π min_i (V_{c_i} − b_i) where σ gives the reward no weight: negative proves infeasibility."""
+        """The bound on max_π min_i (V_{c_i} − b_i) where σ gives the reward no weight: negative proves infeasibility.
+
+        What differs from zero by no more than rounding, as in a verdict, is zero.
+        """
         assert self.sigma[0] == 0
-        return self.value - float(self.sigma[1:] @ problem.thresholds)
+        room = self.value - float(self.sigma[1:] @ problem.thresholds)
+        return 0.0 if abs(room) <= ROUNDING * problem.horizon else room
 
     def raised(self, by: float) -> Bound:
         """The bound for ρ from that for a sample of it."""

@@ -9,7 +9,7 @@ truth       where the table is known: what the policy is really worth, and the t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 import numpy as np
@@ -145,11 +145,13 @@ def _wrong_values(answer: AnswerRecord, proof: CertificateRecord) -> Iterator[st
     if any(len(member.constraints) != m for member in members):
         yield "policy.constraints"
         return
-    H, reward = proof.problem.horizon, proof.problem.reward
-    if answer.value is not None and not _near(reward, H, answer.value, sum(k.weight * k.value for k in members)):
+    mixed = [[k.weight * x for x in (k.value, *k.constraints)] for k in members]
+    follows = [_follows(proof, j, sum(row[j] for row in mixed)) for j in range(1 + m)] if members else []
+    if answer.value is not None and not follows[0](answer.value):
         yield "value"
     if any(price < 0 for price in answer.multipliers):
         yield "multipliers"
+    H = proof.problem.horizon
     for i, (row, c) in enumerate(
         zip(answer.constraints, proof.problem.constraints, strict=False)
     ):  # none without a policy
@@ -158,8 +160,19 @@ def _wrong_values(answer: AnswerRecord, proof: CertificateRecord) -> Iterator[st
         zero = row.slack == 0 and abs(slack) <= 1e-7 * H * abs(c.scale)
         if not same or not (zero or _near(c, H, row.slack, slack)):
             yield f"constraints[{i}]"
-        if not _near(c, H, row.value, sum(k.weight * k.constraints[i] for k in members)):
+        if not follows[1 + i](row.value):
             yield f"constraints[{i}].value"
+
+
+def _follows(proof: CertificateRecord, j: int, mixed: float) -> Callable[[float], bool]:
+    """Whether a stated value is what the members ``mixed`` to, or, where that lies outside the proved limits, the proof's own."""
+    signal, H, told = signals_of(proof)[j], proof.problem.horizon, proof.evidence.rollouts
+    allowed = [mixed]
+    if proof.value is not None and told is not None:
+        low, high = [proof.value, *proof.constraints][j]
+        if not low <= mixed <= high:
+            allowed.append(min(max(told.mean[j] * signal.scale + signal.base * H, low), high))
+    return lambda value: any(_near(signal, H, value, x) for x in allowed)
 
 
 def _wrong_units(answer: AnswerRecord, proof: CertificateRecord, problem: CMDP | None) -> Iterator[str]:
