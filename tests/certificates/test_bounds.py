@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from saddleback import zoo
 from saddleback.certificates import Guide, Request, certify_guided
 from saddleback.certificates.bounds import BY_NAME, Bound, BoundPlan
+from saddleback.certificates.bounds.bound import ExpectedRewards
 from saddleback.certificates.expected import plan_bound
 from saddleback.certificates.prove import draw_fresh
 from saddleback.exact.values import best_policy
@@ -147,3 +150,20 @@ def test_a_new_method_is_used_where_its_plan_promises_more(
     assert (certificate.assumes["infeasible"] == "nothing") == chosen
     room = instance.problem.horizon - float(instance.problem.thresholds[0])
     assert certificate.slack_bound == pytest.approx(room) or not chosen
+
+
+def test_pairs_without_samples_have_no_part_in_what_is_expected_of_others() -> None:
+    """Of pairs that differ by chance alone each is drawn to the mean of all that were sampled, whatever stands at the others."""
+    problem = SimpleNamespace(observed=np.array([True]))
+    means, noise, counts = np.array([[0.5], [0.51], [0.49]]), np.full((3, 1), 0.5), np.full(3, 100)
+
+    def buffer(means: Any, noise: Any, counts: Any, unsampled: Any) -> Any:
+        return SimpleNamespace(
+            utilities=lambda _: means, signal_noise=lambda _: noise, counts=counts, unsampled=unsampled
+        )
+
+    alone = ExpectedRewards.of(cast(Any, problem), buffer(means, noise, counts, None))
+    more = [np.concatenate([x, np.full((2, *x.shape[1:]), y)]) for x, y in ((means, 0.0), (noise, 9.0), (counts, 1))]
+    with_others = ExpectedRewards.of(cast(Any, problem), buffer(*more, np.array([False] * 3 + [True] * 2)))
+    assert with_others.means[:3] == pytest.approx(alone.means) and alone.means == pytest.approx(0.5)
+    assert with_others.noise[:3] == pytest.approx(alone.noise)

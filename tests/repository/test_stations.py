@@ -43,7 +43,7 @@ NEEDS: dict[str, set[str]] = {
         "simulators.checks": "errors problem features simulators",
         "designs": "errors problem features",
         "sampling": "errors _version files problem features simulators.generative_model simulators.independence"
-        " simulators.sources designs",
+        " simulators.seed_rounds simulators.sources designs",
         "method": "errors problem designs sampling.buffer",
         "method.solvers": "errors problem designs sampling.buffer sampling.counted_buffer method",
         "method.evaluators": "errors problem sampling.buffer method",

@@ -65,7 +65,7 @@ def test_a_stored_run_finds_its_problem(tmp_path: Path) -> None:
     assert run.certificate is not None
     told = run.certificate.problem
     others = {"gamma": {"gamma": 0.81, "horizon": 1 / 0.19}, "name": {"name": "yours"}, "states": {"states": 7}}
-    others["constraints"] = {"constraints": [*told.constraints, *told.constraints]}
+    others["constraints"] = {"constraints": [*told.constraints, *told.constraints], "observed": [False] * 3}
     for field, values in others.items():
         problem = msgspec.structs.replace(told, **values)
         other = dataclasses.replace(run, certificate=described(run.certificate, problem))

@@ -16,14 +16,17 @@ from certificates.test_known_limits import toll
 from cli.command_line import quietly
 from helpers import random_table
 from saddleback import InputError, Method, Solution, Table, frontier, issue_certificate, save_table, solve, zoo
+from saddleback.certificates.bounds import Bound
+from saddleback.certificates.certificate import ROUNDING, Certificate, verdict
 from saddleback.exact import solve_exactly
 from saddleback.instances.zoo import BY_NAME as ZOO
 from saddleback.method.slater import Slater
+from saddleback.problem.cmdp import Start
 from saddleback.runs.verdict import Reason, Safest, Status, Verdict
 from saddleback.runs.words import sentence
 from saddleback.solving.prepare import prepare_from
 from saddleback.solving.prepared import parts_of
-from saddleback.solving.solution import forecast_times, presented, proof_times
+from saddleback.solving.solution import forecast_times, out_of_reach, presented, proof_times
 from saddleback.solving.strict import with_certificate
 from sampling.streamed_runs import fill, square
 
@@ -208,7 +211,7 @@ def test_what_would_prove_infeasibility_is_foreseen_on_tables() -> None:
 
 
 def inside(answer: Solution) -> bool:
-    """Whether every estimate lies within its proved limits, and the members still make up the answer."""
+    """Whether every estimate lies within its proved limits; and where none was replaced, the members make up the answer."""
     proof = answer.certificate
     if answer.value is None or proof is None or proof.value is None:
         return True
@@ -217,14 +220,17 @@ def inside(answer: Solution) -> bool:
     sums += [sum(m.weight * m.constraints[i] for m in answer.members) for i in range(len(answer.constraints))]
     near = 1e-8 * answer.problem.horizon * np.abs(answer.problem.scale)
     within = all(a - r <= x <= b + r for x, (a, b), r in zip(told, limits, near, strict=True))
-    return within and all(abs(x - y) <= r for x, y, r in zip(told, sums, near, strict=True))
+    off = [not a - r <= y <= b + r for y, (a, b), r in zip(sums, limits, near, strict=True)]
+    assert sum(r.kind == "estimate-replaced" for r in answer.remarks) == sum(off)
+    rows = zip(told, sums, near, off, strict=True)
+    return within and all(replaced or abs(x - y) <= r for x, y, r, replaced in rows)
 
 
 def test_an_estimate_outside_its_proved_limits_is_replaced(loose: Solution) -> None:
-    """Above and below, reward and constraint; the members go with it, within their ranges; what is inside stays."""
+    """Above and below; the members stay as the solve has estimated them, and the remark says so; what is inside stays."""
     assert loose.value is not None and loose.certificate is not None and loose.certificate.value is not None
     assert inside(loose) and presented(loose) == loose
-    (low, high), H = loose.certificate.value, loose.problem.horizon
+    low, high = loose.certificate.value
     for limits, mean in (((high + 0.1, high + 0.3), high + 0.2), ((low - 0.3, low - 0.1), low - 0.2)):
         rollouts = loose.certificate.evidence.rollouts
         assert rollouts is not None
@@ -236,9 +242,10 @@ def test_an_estimate_outside_its_proved_limits_is_replaced(loose: Solution) -> N
         proof = dataclasses.replace(loose.certificate, value=limits, evidence=evidence)
         shown = presented(dataclasses.replace(loose, certificate=proof))
         assert shown.value == pytest.approx(mean) and inside(shown) and shown.constraints == loose.constraints
-        assert all(0 <= m.value <= H for m in shown.members)
+        assert shown.members == loose.members
         texts = [r.text for r in shown.remarks if r.kind == "estimate-replaced"]
         assert len(texts) == 1 and f"the solve's estimate of reward, {loose.value:.6g}, lies outside" in texts[0]
+        assert "those of the single policies are still the solve's" in texts[0]
 
 
 def test_estimates_that_the_proof_disowns_make_nothing_solved() -> None:
@@ -251,6 +258,42 @@ def test_estimates_that_the_proof_disowns_make_nothing_solved() -> None:
     assert proof.feasible == "undecided" and answer.status is Status.UNDECIDED
     assert answer.verdict.reason is Reason.ESTIMATES_OFF
     assert "by the estimate of the proof itself 'quality' is missed by" in answer.message
+
+
+def test_a_replaced_estimate_is_told_in_the_unit_of_its_constraint() -> None:
+    """In the remark, in the verdict, and in the row, whose limits are in both units."""
+    table = dataclasses.replace(misjudged(), thresholds=np.array([2.0]), units=("per-step",))
+    answer = solve(table.problem(), table.simulator(), samples=6_000, feasibility="relaxed")
+    proof, (row,) = answer.certificate, answer.constraints
+    assert proof is not None and answer.verdict.reason is Reason.ESTIMATES_OFF and row.in_units is not None
+    assert (row.low, row.high) == proof.constraints[0]
+    assert (row.in_units.low, row.in_units.high) == pytest.approx([x / 10 for x in proof.constraints[0]])
+    assert f"is missed by {-row.slack / 10:.4g} per step, which is not proved" in answer.message
+    (text,) = (r.text for r in answer.remarks if r.kind == "estimate-replaced" and "'quality'" in r.text)
+    low, high = proof.constraints[0]
+    assert f"lies outside its proved limits, {low / 10:.6g} to {high / 10:.6g} per step" in text
+    assert f"that of the proof, {row.value / 10:.6g} per step, is shown" in text
+
+
+def test_a_strict_answer_without_a_certificate_is_not_said_to_hold() -> None:
+    table = dataclasses.replace(random_table(1), thresholds=np.array([1.0]))
+    answer = solve(table.problem(), table.simulator(), samples=20_000, method=Method(certificate=0))
+    assert answer.status is Status.SOLVED and answer.verdict.reason is Reason.HOLDS_BY_LIMITS
+    assert answer.message.startswith("every constraint should hold by its measured limits, which is not proved")
+
+
+def test_reach_room_and_verdict_round_alike() -> None:
+    """A threshold beyond H by less than rounding is within reach, and a bound that is as little below zero refutes nothing."""
+    table = random_table(1)
+    H, slack = table.problem().horizon, ROUNDING * table.problem().horizon
+    for beyond, reached in ((0.5 * slack, True), (2 * slack, False)):
+        problem = dataclasses.replace(table, thresholds=np.array([H + beyond])).problem()
+        assert (out_of_reach(problem) is None) == reached
+        b = problem.thresholds
+        assert (verdict(problem, np.array([H]), np.array([H]), 0.0) == "certified") == reached
+        bound = Bound(np.array([0.0, 1.0]), float(b[0]) - beyond, 0.0, "all pairs", 0.05, 1)
+        certificate = Certificate(0.95, 1, 0, slack_bound=bound.on_slack(problem))
+        assert certificate.infeasible != reached
 
 
 SMALL: dict[str, dict[str, Any]] = {"queue-network": {"capacity": 6, "knots": 4}}
@@ -307,6 +350,21 @@ def test_a_seed_proves_one_thing(loose: Solution) -> None:
         issue_certificate(third, simulator, samples=4_000, seed=77)
     again = curve.certified(simulator, samples=20_000, seed=77)
     assert [(p.low, p.high) for p in again.points] == [(p.low, p.high) for p in band.points], "the same question"
+
+
+def test_another_start_or_fewer_actions_are_another_question(loose: Solution) -> None:
+    """Both change what a seed's samples prove, and what is asked may have been chosen in the light of the first proof."""
+    assert loose.prepared is not None
+    allowed = np.ones((6, 3), dtype=bool)
+    allowed[0, 0] = False
+    other_start = dataclasses.replace(loose.problem, start=Start.equally(np.array([0, 1])))
+    for seed, problem in ((661, other_start), (662, dataclasses.replace(loose.problem, actions_allowed=allowed))):
+        other = solve(problem, reuse=loose, feasibility="relaxed", method=Method(certificate=0)).prepared
+        assert other is not None
+        with loose.prepared.proving(seed, "the same policy"):
+            pass
+        with pytest.raises(InputError, match="used for a certificate"), other.proving(seed, "the same policy"):
+            pass
 
 
 def test_a_question_that_fails_uses_no_seed(loose: Solution) -> None:

@@ -22,7 +22,8 @@ from saddleback.problem.spaces import Array
 
 SCHEMA = "saddleback-certificate/1"
 ROUNDING = 1e-9
-"""Of H: limits that miss a threshold by no more meet it."""
+"""Of H: limits that miss a threshold by no more meet it, a threshold beyond reach by no more is within it, and a bound on the room of
+all policies that is no further below zero proves nothing."""
 
 Verdict = Literal["certified", "refuted", "undecided"]
 SUSPECTED = (

@@ -8,8 +8,10 @@ import typer
 
 from saddleback.cli.common import Console, Json, ProblemFile, StoredRun, Timeout, print_json
 from saddleback.cli.drawing import Workers
+from saddleback.cli.proving import For, purpose_named
 from saddleback.errors import InputError
 from saddleback.reports.text import print_recertified, print_recheck
+from saddleback.runs.exact_run import EXACT, is_exact
 from saddleback.runs.recheck import NOT_CHECKED
 from saddleback.runs.recheck.whole_run import recheck_run
 from saddleback.runs.run_folder import Run, load_run
@@ -30,6 +32,7 @@ def certify(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Any but the run's own.", show_default="derived from it")] = None,
     delta: Annotated[float | None, typer.Option(help="One minus the confidence.", show_default="as in the run")] = None,
+    purpose: For = None,
     recheck_only: Annotated[
         bool, typer.Option("--recheck", help="Draw nothing: compute the stored proof again from its stored numbers.")
     ] = False,
@@ -41,11 +44,12 @@ def certify(
     """Prove again, from new simulator calls, how good a stored policy is; or --recheck the stored proof without any."""
     stored = load_run(run)
     if recheck_only:
-        for name, value in {"--samples": samples, "--seed": seed, "--delta": delta}.items():
+        for name, value in {"--samples": samples, "--seed": seed, "--delta": delta, "--for": purpose}.items():
             if value is not None:
                 rule = "must not be given with --recheck, which draws no sample"
                 raise InputError(name, rule, value, "leave one of the two out")
         raise typer.Exit(_recheck(stored, problem, as_json))
+    wanted = purpose_named(purpose)
     instance = load_run_target(stored, problem)
     stored = with_features_of(instance.problem, stored)
     model = instance.simulator.metered()
@@ -53,9 +57,8 @@ def certify(
         display() as show,
         open_executor(workers, None, timeout, problem=instance.problem, simulator=model, progress=show) as crew,
     ):
-        proof, pilot = recertify(
-            stored, instance.problem, model, samples=samples, seed=seed, delta=delta, executor=crew
-        )
+        asked = {"samples": samples, "seed": seed}
+        proof, pilot = recertify(stored, instance.problem, model, **asked, delta=delta, purpose=wanted, executor=crew)
     if as_json:
         total = {
             "samples": proof.samples + pilot,
@@ -73,7 +76,10 @@ def certify(
 
 def _recheck(stored: Run, problem: ProblemFile, as_json: bool) -> ExitCode:
     if stored.certificate is None:
-        raise InputError("RUN", "must hold a certificate", "none", "solve it with more samples")
+        remedy = f"it was {EXACT}, and needs none: `saddleback exact` computes it again"
+        raise InputError(
+            "RUN", "must hold a certificate", "none", remedy if is_exact(stored) else "solve it with more samples"
+        )
     # A problem made in Python, or in a file that is not named again: the numbers have to speak for themselves.
     alone = problem is None and (stored.target.endswith(".toml") or stored.target.startswith("python:"))
     instance = None if alone else load_run_target(stored, problem)

@@ -9,16 +9,17 @@ from typing import Annotated
 import typer
 
 from saddleback.cli.common import Console, Json, ProblemFile, StoredRun, Timeout, print_json
-from saddleback.errors import InputError, plain_text, require
+from saddleback.cli.proving import For, purpose_named
+from saddleback.errors import plain_text, require
 from saddleback.reports.exports import BY_NAME, export_place, write_export
 from saddleback.reports.exports.policy import Points, exported, policy_to_export
-from saddleback.runs.run_folder import Run, load_run
+from saddleback.runs.run_folder import Run, load_run, without_policy
+from saddleback.runs.settings import Purpose
 from saddleback.runs.targets import load_run_target, with_features_of
 from saddleback.runs.verdict import ExitCode, code_of_proof
 from saddleback.simulators.generative_model import derived_seed
+from saddleback.simulators.seed_rounds import EXPORT
 from saddleback.solving.recertify import Recertified, recertify
-
-_ROUND = (1 << 20) + 1  # of seeds: none that a solve or `certify` derives
 
 
 def export(
@@ -37,6 +38,7 @@ def export(
     certificate_samples: Annotated[
         int, typer.Option(help="Simulator calls to prove what the exported policy is worth; 0 for none.")
     ] = 0,
+    purpose: For = None,
     states: Annotated[
         Path | None,
         typer.Option(
@@ -53,9 +55,11 @@ def export(
     place = export_place(run, to, out, force=force)
     rule = "must not be negative"
     require(certificate_samples >= 0, "--certificate-samples", rule, certificate_samples, "0 means no certificate")
+    wanted, rule = purpose_named(purpose), "must go with --certificate-samples"
+    require(wanted is None or certificate_samples > 0, "--for", rule, purpose, "leave it out, or ask for a proof")
     stored, proved, code = load_run(run), None, ExitCode.ANSWERED
     if certificate_samples:
-        proved = _certified(stored, which, certificate_samples, problem)
+        proved = _certified(stored, which, certificate_samples, problem, wanted)
         proof, strict = proved.certificate, stored.request.get("feasibility") == "strict"
         wrong = bool(proof.contradictions)
         code = code_of_proof(proof.feasible, has_policy=True, infeasible=False, strict=strict, contradicted=wrong)
@@ -70,12 +74,14 @@ def export(
     raise typer.Exit(code)
 
 
-def _certified(stored: Run, which: str | None, samples: int, problem: Path | None) -> Recertified:
+def _certified(
+    stored: Run, which: str | None, samples: int, problem: Path | None, purpose: Purpose | None
+) -> Recertified:
     """A certificate for the very policy that is exported."""
     if stored.mixture is None:
-        raise InputError("RUN", "must hold a policy", f"{stored.path}, which has none", "solve it with more samples")
+        raise without_policy(stored)
     mixture, _ = policy_to_export(stored, which)
     instance = load_run_target(stored, problem)
     asked = with_features_of(instance.problem, dataclasses.replace(stored, mixture=mixture))
-    seed = derived_seed(stored.seed, _ROUND)
-    return recertify(asked, instance.problem, instance.simulator, samples=samples, seed=seed)
+    seed = derived_seed(stored.seed, EXPORT.start)
+    return recertify(asked, instance.problem, instance.simulator, samples=samples, seed=seed, purpose=purpose)

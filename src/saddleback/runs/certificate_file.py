@@ -41,7 +41,10 @@ class ConstraintRecord(Record, frozen=True):
 
 
 class ProblemRecord(Record, frozen=True):
-    """What a certificate must say of its problem to be checked without it."""
+    """What a certificate must say of its problem to be checked without it.
+
+    ``observed`` says of reward and constraints, in this order, which only the simulator shows (None: earlier versions).
+    """
 
     name: str
     gamma: Annotated[float, Meta(ge=0, lt=1)]
@@ -50,11 +53,14 @@ class ProblemRecord(Record, frozen=True):
     actions: Whole
     reward: SignalRecord
     constraints: list[ConstraintRecord]
+    observed: list[bool] | None = None
 
     def __post_init__(self) -> None:
         check(bool(self.constraints), "there must be a constraint")
         check(abs(self.horizon * (1 - self.gamma) - 1) <= 1e-9, "the horizon must be 1/(1 - gamma)")
         check(all([self.reward.scale, *(c.scale for c in self.constraints)]), "every scale must not be zero")
+        signals = 1 + len(self.constraints)
+        check(self.observed is None or len(self.observed) == signals, f"observed must have {signals} entries")
 
     @staticmethod
     def of(problem: CMDP) -> ProblemRecord:
@@ -69,6 +75,7 @@ class ProblemRecord(Record, frozen=True):
             problem.num_actions,
             SignalRecord(base[0], scale[0]),
             [ConstraintRecord(c.name, c.sense, x, low, span, unit, c.units) for c, x, low, span, unit in rows],
+            problem.observed.tolist(),
         )
 
 

@@ -33,6 +33,7 @@ _BOUND_ARRAYS = {
     **{name: ArraySpec("real", (1,)) for name in ("frozen", "spread", "optimistic", "start")},
     **{name: ArraySpec("real", (2,)) for name in ("signals", "noise")},
     "span": ArraySpec("real", (0,)),
+    "rare": ArraySpec("integer", (3,), required=False),
 }
 
 
@@ -56,7 +57,11 @@ class RolloutValues(NamedTuple):
 
 
 class BoundArrays(NamedTuple):
-    """The samples of all pairs as counts of next states, the signals there, and the functions that prove the bound."""
+    """The samples of all pairs as counts of next states, the signals there, and the functions that prove the bound.
+
+    ``rare`` ``(2, SA, 1+m)`` is where an observed signal's limit below, and above, is Chernoff's, as was chosen before the samples;
+    None where every signal is known, or an earlier version wrote the file.
+    """
 
     counts: NDArray[np.int64]
     next_states: NDArray[np.int64]
@@ -68,6 +73,7 @@ class BoundArrays(NamedTuple):
     signals: Array
     noise: Array
     span: Array
+    rare: NDArray[np.int64] | None = None
 
 
 def load_rollouts(path: Path, certificate: CertificateRecord | None) -> RolloutValues:
@@ -110,6 +116,8 @@ def load_bound(path: Path) -> BoundArrays:
     right &= len(arrays["optimistic"]) == len(arrays["start"]) == S
     right &= arrays["signals"].shape == arrays["noise"].shape and len(arrays["signals"]) == pairs
     right = right and len(arrays["counts"]) > 0
+    if (rare := arrays.get("rare")) is not None:
+        right &= rare.shape == (2, *arrays["signals"].shape) and bool(np.all((rare == 0) | (rare == 1)))
     right = right and bool(arrays["counts"].min() >= 1 and arrays["next_states"].min() >= 0)
     if (
         not right

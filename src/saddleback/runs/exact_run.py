@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -12,9 +12,17 @@ from saddleback.exact import ExactAnswer, policy_values
 from saddleback.instances.instance import Instance
 from saddleback.runs.answer import Answer, MemberReport, constraint_reports
 from saddleback.runs.contradiction import ConflictReport
-from saddleback.runs.run_folder import Origin, save_run
+from saddleback.runs.run_folder import Origin, Run, save_run
 from saddleback.runs.truth import exact_mixture, known_table
 from saddleback.runs.verdict import Proof, Reason, Shortfall, Status, Verdict
+
+EXACT: Final = "computed on the known table"
+"""What takes the place of a proof."""
+
+
+def is_exact(run: Run) -> bool:
+    """Whether a run was computed, not solved from samples."""
+    return run.solution.settings.get("mode") == "exact"
 
 
 def save_exact(
@@ -38,8 +46,8 @@ def exact_solution(instance: Instance, answer: ExactAnswer, conflict: Sequence[C
     chosen: Any = {"mode": "exact", "solver": answer.method, "feasibility": "strict", "seed": 0}
     mixture = exact_mixture(answer)
     if mixture is None:
-        rows = zip(problem.constraints, problem.user_thresholds(), answer.reachable, strict=True)
-        short = tuple(Shortfall(c.name, c.sense, float(b), float(v)) for c, b, v in rows)
+        rows = zip(problem.constraints, problem.user_thresholds(), answer.reachable, problem.units, strict=True)
+        short = tuple(Shortfall(c.name, c.sense, float(b), float(v), unit) for c, b, v, unit in rows)
         verdict = Verdict(Status.INFEASIBLE, Reason.NO_POLICY, proof=Proof.PROVED, shortfalls=short)
         return Answer(verdict, problem, 0, max_slack=answer.max_slack, settings=chosen, conflict=tuple(conflict))
     members = np.array([policy_values(table, member) for member in mixture.members])

@@ -1,8 +1,8 @@
 """``problem.json``: the question as data, so that a run can be read, played, exported and reported without the code that made it.
 
 All that people are shown of a problem is here: names, spaces, units, limits and start, and where the policy is linear its features
-as a list of operations (:mod:`saddleback.features.program`). Signals and next states are not: whoever needs samples needs the
-simulator.
+as a list of operations (:mod:`saddleback.features.program`). Signals and next states are not, but which of the signals only the
+simulator shows: whoever needs samples needs the simulator.
 """
 
 from __future__ import annotations
@@ -117,6 +117,7 @@ class QuestionRecord(Record, frozen=True):
     actions: list[str] | None = None
     minimise: bool = False
     features: FeaturesRecord | None = None
+    observed: list[bool] | None = None
 
     @staticmethod
     def of(problem: CMDP, linear: bool) -> QuestionRecord | None:
@@ -138,6 +139,7 @@ class QuestionRecord(Record, frozen=True):
             None if problem.actions is None else list(problem.actions),
             bool(problem.minimise),
             None if program is None else FeaturesRecord.of(program),
+            problem.observed.tolist(),
         )
 
     def problem(self) -> CMDP:

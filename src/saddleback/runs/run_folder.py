@@ -258,6 +258,14 @@ def load_run(path: str | os.PathLike[str]) -> Run:
     )
 
 
+def without_policy(run: Run) -> InputError:
+    """What to say to whoever wants the policy of a run that has none."""
+    remedy = "solve it with more samples"
+    if run.solution.status == "infeasible":
+        remedy = "no policy meets the constraints, which is proved: relax a threshold"
+    return InputError("RUN", "must hold a policy", f"{run.path}, which has none", remedy)
+
+
 def _load_stationary(path: Path) -> TabularPolicy:
     (policy, *others) = load_mixture(path).members
     if others or not isinstance(policy, TabularPolicy):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -16,7 +17,7 @@ from saddleback.certificates.guide import PURPOSES, Purpose
 from saddleback.designs import BY_NAME as DESIGNS
 from saddleback.designs.design import Designer
 from saddleback.errors import InputError, number, one_of, require, whole_number
-from saddleback.files.json_file import Option, as_record
+from saddleback.files.json_file import Option, Plain, as_record, to_plain
 from saddleback.method.duals import BY_NAME as DUALS
 from saddleback.method.evaluators import BY_NAME as EVALUATORS
 from saddleback.method.oracles import DualKind, Evaluator, InteractiveEvaluator, InteractiveSolver, Solver
@@ -235,6 +236,14 @@ class Settings:
         most = MOST_SAMPLES if self.max_samples is None else self.max_samples
         return {"budget": {"epsilon": self.epsilon, "max_samples": most}, "parts": parts}
 
+    def question(self) -> dict[str, Plain]:
+        """All that is asked, JSON-ready and the same in any process: what has a place in no record (:meth:`record`) too."""
+        m, parts = self.method, {kind: _spelled(getattr(self.method, kind)) for kind in _KINDS}
+        same = ("mode", "buffers", "batch_size", "resolution", "allocation", "error", "target")
+        asked = {"feasibility": self.feasibility, "delta": self.delta, "seed": self.seed, "purpose": self.purpose}
+        plain: dict[str, Plain] = to_plain({**asked, **{name: getattr(m, name) for name in same}, **parts})
+        return plain
+
     @classmethod
     def of_record(cls, record: Mapping[str, Mapping[str, Option]]) -> Settings:
         """The settings that a run folder keeps, those of stored samples included; see :meth:`record`."""
@@ -275,6 +284,18 @@ def _name_of(kind: str, given: Any) -> str | None:
     if isinstance(given, Part) and (kind == "dual" or not given.options):
         return given.name
     raise InputError(kind, "must be given by name where the run is kept", given, "leave out, or register the part")
+
+
+def _spelled(given: Any) -> list[Any] | None:
+    """A part as data: its name and its options; of an object what it shows of itself, without its place in memory."""
+    if given is None:
+        return None
+    if isinstance(given, str | Part):
+        part = Part(given) if isinstance(given, str) else given
+        return [part.name, dict(part.options)]
+    kind = given if isinstance(given, type) else type(given)
+    held = "" if given is kind else f"{given!r} {sorted(getattr(given, '__dict__', {}).items())!r}"
+    return [f"{kind.__module__}.{kind.__qualname__}", re.sub(r" at 0x[0-9a-fA-F]+", "", held)]
 
 
 def _make_whole(settings: Method | Settings, name: str, least: int, remedy: str) -> None:

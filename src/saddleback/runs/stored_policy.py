@@ -19,7 +19,7 @@ from saddleback.problem.episodes import Episode
 from saddleback.problem.policies import MixturePolicy, TabularPolicy
 from saddleback.problem.policy_file import AbsentFeatures, load_mixture, with_features
 from saddleback.problem.spaces import Features, FiniteStates, States, StateSpace
-from saddleback.runs.run_folder import Run, load_run
+from saddleback.runs.run_folder import Run, load_run, without_policy
 from saddleback.runs.targets import load_run_problem, load_run_target
 
 _MOST_SEED = 1 << 63
@@ -73,7 +73,8 @@ def load_stored_policy(
     stored = None if path.suffix == ".npz" else load_run(path)
     mixture = load_mixture(path) if stored is None else chosen_policy(stored, which)
     if mixture is None:
-        raise InputError("RUN", "must hold a policy", f"{path}, which has none", "solve it with more samples")
+        assert stored is not None
+        raise without_policy(stored)
     first: Any = mixture.members[0]
     if isinstance(first, TabularPolicy):
         question = None if stored is None else stored.question
@@ -121,7 +122,7 @@ def load_policy(path: str | os.PathLike[str], features: Features | None = None) 
         return load_mixture(path, features=features)
     run = load_run(path)
     if run.mixture is None:
-        raise InputError("RUN", "must hold a policy", f"{path}, which has none", "solve it with more samples")
+        raise without_policy(run)
     if features is None and run.question is not None and run.question.features is not None:
         features = run.question.features.features()
     return run.mixture if features is None else with_features(run.mixture, features)

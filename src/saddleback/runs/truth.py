@@ -92,7 +92,7 @@ def exact_curve_json(
     instance: Instance, constraint: int, points: Sequence[tuple[float, ExactAnswer]]
 ) -> dict[str, Any]:
     """An exact frontier as one JSON-ready object; a threshold that no policy meets has no value."""
-    rows = []
+    rows, unit = list[dict[str, Any]](), instance.problem.units[constraint]
     for threshold, answer in points:
         optimal = answer.status == "optimal"
         found = {
@@ -102,7 +102,11 @@ def exact_curve_json(
             "gap": float(answer.gap),
         }
         rows.append({"threshold": threshold, **found})
-    return {"constraint": instance.problem.constraints[constraint].name, "exact": True, "points": rows}
+        if unit.per_step:
+            price = None if found["multiplier"] is None else unit.price_of(found["multiplier"])
+            rows[-1]["in_units"] = {"threshold": unit.of(threshold), "price": price}
+    name = instance.problem.constraints[constraint].name
+    return {"constraint": name, "units": unit.name, "exact": True, "points": rows}
 
 
 def exact_mixture(answer: ExactAnswer) -> MixturePolicy | None:

@@ -22,7 +22,7 @@ _SENTENCES = {
     Reason.HOLDS_BY_ESTIMATES: "the constraints hold on average over the mixture, by the estimates",
     Reason.HOLDS_UP_TO_RELAXATION: "the constraints hold up to the relaxation of the target that was asked for",
     Reason.HOLDS_UP_TO_ACCURACY: "the constraints hold on average over the mixture, up to the accuracy of the run",
-    Reason.HOLDS_BY_LIMITS: "every constraint holds, by its measured limits",
+    Reason.HOLDS_BY_LIMITS: "every constraint should hold by its measured limits, which is not proved",
     Reason.HOLDS_PROVED: "every constraint is proved to hold",
     Reason.STRICT_NOT_PROVED: (
         "the constraints could not be proved to hold strictly; draw more samples for the certificate"
@@ -70,7 +70,7 @@ _SENTENCES = {
     Reason.REFUTED: ("its own certificate refutes this policy: '{v.constraint}' is missed by {missed_by}; {remedy}"),
     Reason.ESTIMATES_OFF: (
         "the constraints hold by the solve's estimates, but these lie outside their proved limits, and by the estimate of the "
-        "proof itself '{v.constraint}' is missed by {v.missed_by[0]:.4g}, which is not proved; draw more samples, or ask for "
+        "proof itself '{v.constraint}' is missed by {missed_about}, which is not proved; draw more samples, or ask for "
         "strict feasibility"
     ),
     Reason.OPTIMUM_OF_TABLE: "this is the optimum of the known table, computed and checked on it",
@@ -118,6 +118,7 @@ def _phrases(v: Verdict) -> dict[str, object]:
         "threshold": None if row is None else row.unit.say(row.threshold, both=row.unit.per_step),
         "best": None if row is None else f"{row.unit.of(row.best):.6g}",
         "missed_by": None if v.missed_by is None else _missed_by(v.missed_by, v.unit),
+        "missed_about": None if v.missed_by is None else v.unit.say(v.missed_by[0], "{:.4g}".format),
         "reach": "is at most" if row is not None and row.sense == ">=" else "is at least",
         "rows": " and ".join(rows) + (" together" if len(rows) > 1 else ""),
         "rests_on": RESTS_ON[v.proof],

@@ -25,11 +25,11 @@ from saddleback.problem.spaces import Actions, Array, Features, States
 from saddleback.sampling.blocks import Executor
 from saddleback.sampling.collect import collect
 from saddleback.simulators.generative_model import GenerativeModel, Stream, derived_seed
+from saddleback.simulators.seed_rounds import CANDIDATES
 
 _ROUNDS = 6
 _SHARE = 0.02  # of all samples, for one round
 _MOST_PER_PAIR = 32
-_SEED = 1 << 21  # rounds have seeds of their own, beyond those of solves and certificates
 _MOST_STATES = 1 << 16  # that are looked at
 _PIECE = 1 << 22  # entries of φ at a time
 
@@ -62,7 +62,7 @@ def grown(
         each = min(_MOST_PER_PAIR, int(_SHARE * samples) // design.size)
         if each < 1 or design.whitening is None or features.direct:
             break
-        key = derived_seed(seed, _SEED + number)
+        key = derived_seed(seed, CANDIDATES[number])
         drawn = collect(model, problem, design, each, seed=key, stream=Stream.DESIGN, executor=executor)
         spent += drawn.total
         top = highest_leverages(features, design, np.concatenate(drawn.next_states), 2 * features.dim)

@@ -40,12 +40,11 @@ from saddleback.problem.user_code import Guarded, guarded
 from saddleback.runs.settings import Method, Part
 from saddleback.sampling.buffer import Buffer
 from saddleback.simulators.generative_model import derived_seed
+from saddleback.simulators.seed_rounds import AGAIN
 from saddleback.solving.ties import Ties, ties_of
 
 # Finite problems up to this size keep policies as action tables, so that equal ones are merged.
 _TABLE_STATES, _TABLE_PAIRS = 200_000, 1 << 27
-
-_AGAIN = 1 << 20  # rounds from here on are those of second and later certificates from the same samples
 
 USUAL_PARTS = {  # (mode, tabular): solver, evaluator, design, allocation
     ("literal", True): ("tabular-mdvi", "tabular-pe", "full", "equal"),
@@ -126,7 +125,7 @@ class Prepared:
 
     def fresh_seed(self, seed: int) -> int:
         """``seed``, or where it was used one that is derived from it and was not."""
-        found, number = seed, _AGAIN
+        found, number = seed, AGAIN.start
         while found in self.used_seeds:
             found, number = derived_seed(seed, number), number + 1
         return found
@@ -139,7 +138,9 @@ class Prepared:
         """
         told, problem, design = hashlib.sha256(), self.problem, self.design
         signals = problem.utilities(design.states, design.actions)
-        for part in (signals, problem.thresholds, problem.base, problem.scale, *question):
+        start = np.asarray(problem.start.states), problem.start.weights
+        asked_of = (signals, problem.thresholds, problem.base, problem.scale, *start, problem.stand_ins)
+        for part in (*asked_of, *question):
             told.update(np.asarray(part).tobytes() if isinstance(part, np.ndarray) else repr(part).encode())
         asked, rule = told.hexdigest(), "must not have been used for a certificate of these samples before"
         require(self.used_seeds.get(seed, asked) == asked, "seed", rule, seed, "use another")

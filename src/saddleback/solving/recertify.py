@@ -9,27 +9,28 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from saddleback.certificates import Certificate, Guide, Request, certify_guided, with_averages
+from saddleback.certificates.guide import PURPOSES, Purpose
 from saddleback.certificates.values.averages import calls_for
 from saddleback.designs import BY_NAME as DESIGNS
-from saddleback.errors import InputError, require
+from saddleback.errors import InputError, one_of, require
 from saddleback.method.oracles import needs_of, simplex_point
 from saddleback.method.solvers import BY_NAME as SOLVERS
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.phases import phase
 from saddleback.problem.spaces import Array
-from saddleback.runs.run_folder import Run
+from saddleback.runs.run_folder import Run, without_policy
 from saddleback.runs.settings import Method, Settings
 from saddleback.sampling.blocks import Executor
 from saddleback.simulators.generative_model import GenerativeModel, derived_seed
+from saddleback.simulators.seed_rounds import CERTIFY
 from saddleback.solving.prepare import prepare
 
 _PILOT = 0.25
-_ROUND = 1 << 20  # beyond the rounds that a solve numbers
 _USUAL_SAMPLES = 100_000
 _MOST_PRICE = 1e100  # of a stranger's constraint: its square is a number
 
@@ -49,18 +50,19 @@ def recertify(
     samples: int | None = None,
     seed: int | None = None,
     delta: float | None = None,
+    purpose: Purpose | None = None,
     executor: Executor | None = None,
 ) -> Recertified:
     """Prove again how good the run's policy is, or again that nothing is feasible.
 
     ``samples`` is what pilot and certificate may take together; by default the certificate gets as many as the stored one.
-    ``executor`` draws them (None: here).
+    ``purpose`` is what the proof is for (None: what the run's was for). ``executor`` draws them (None: here).
     """
     stored, simulator = run.certificate, simulator.metered()
     if samples is None:
         samples = math.ceil(((stored and stored.samples) or _USUAL_SAMPLES) / (1 - _PILOT))
     delta = delta if delta is not None else 1 - (0.95 if stored is None else stored.confidence)
-    seed = seed if seed is not None else derived_seed(run.seed, _ROUND)
+    seed = seed if seed is not None else derived_seed(run.seed, CERTIFY.start)
     Settings(delta=delta, seed=seed)  # which are checked there
     require(samples >= 4, "samples", "must be at least 4", samples, "a quarter is for the pilot")
     rule, remedy = (
@@ -70,6 +72,8 @@ def recertify(
     require(seed not in (run.seed, stored and stored.seed), "seed", rule, seed, f"{remedy} proves nothing new")
     sigma = prices_of(run, problem)
     if run.mixture is None and sigma is None:
+        if run.certificate is None and run.solution.status == "infeasible":
+            raise without_policy(run)
         remedy = "use --recheck" if run.certificate is not None else "solve it with more samples"
         raise InputError("RUN", "must hold a policy, or prices that refute all of them", "neither", remedy)
     settings = run.solution.settings
@@ -88,11 +92,21 @@ def recertify(
     guide = Guide(parts.problem, parts.design, earlier, run.mixture, sigma)
     kept = 0 if run.mixture is None else calls_for(problem, samples - pilot)
     request = Request(samples - pilot - kept, seed, delta, allowance_of(run, problem), executor=executor)
+    request = dataclasses.replace(request, purpose=purpose_of(run) if purpose is None else purpose)
     with phase("proving what was found"):
         certificate = certify_guided(guide, simulator, request)
         if run.mixture is not None and kept:
             certificate = with_averages(certificate, guide.problem, simulator, run.mixture, kept)
     return Recertified(certificate, pilot)
+
+
+def purpose_of(run: Run) -> Purpose:
+    """What a proof of the run's is for: what was asked for, or what is usual for that (:attr:`Settings.purpose`)."""
+    asked = run.request.get("purpose")
+    if asked is not None:
+        return cast(Purpose, one_of("purpose", asked, PURPOSES))
+    strict, fixed = run.request.get("feasibility") == "strict", run.request.get("epsilon") is None
+    return "feasibility" if strict and fixed else "gap"
 
 
 def allowance_of(run: Run, problem: CMDP) -> float:

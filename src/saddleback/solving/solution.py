@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
@@ -27,8 +26,10 @@ from saddleback.method.oracles import DualSummary, Ending, Interval
 from saddleback.method.slater import Slater
 from saddleback.method.slater import Verdict as Room
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.criteria import TOTAL
 from saddleback.problem.spaces import Array
-from saddleback.runs.answer import Answer, ConstraintReport, MemberReport, constraint_reports
+from saddleback.runs.answer import Answer, ConstraintReport
+from saddleback.runs.constraint_report import constraint_report
 from saddleback.runs.settings import Settings
 from saddleback.runs.text import as_html, as_text
 from saddleback.runs.verdict import Proof, Reason, Safest, Shortfall, Status, Verdict
@@ -174,7 +175,7 @@ def proof_times(certificate: Certificate, design: Design) -> tuple[float, float]
 def out_of_reach(problem: CMDP) -> tuple[Verdict, float] | None:
     """Thresholds beyond what any policy of bounded rewards can reach need no sample: the verdict, and the slack."""
     H = problem.horizon
-    beyond = np.flatnonzero(problem.thresholds > H * (1 + 1e-12))
+    beyond = np.flatnonzero(problem.thresholds > H * (1 + ROUNDING))
     if not beyond.size:
         return None
     i = int(beyond[0])
@@ -268,8 +269,7 @@ def _beside_safest(found: Solution) -> Solution:
 def _within_limits(found: Solution) -> Solution:
     """Where an estimate lies outside its proved limits, the mean of the proof's rollouts in its place.
 
-    The values of the members are moved with it, towards the end of the range where the proof's estimate lies, so that the
-    answer is still their mean.
+    The proof is about the mixture: of its members there is no better estimate than the solve's, though they then mix to another.
     """
     problem, proof, H = found.problem, found.certificate, found.problem.horizon
     if found.value is None or proof is None or proof.value is None or proof.evidence.rollouts is None:
@@ -281,21 +281,16 @@ def _within_limits(found: Solution) -> Solution:
     if not np.any(off):
         return found
     mean = np.where(off, np.clip(proof.evidence.rollouts.mean, *ends), V)
-    members = problem.unit_values_of(np.array([[m.value, *m.constraints] for m in found.members]))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        lower, raised = members * (mean / V), H - (H - members) * ((H - mean) / (H - V))
-    members = problem.values_of(np.where(off, np.where(mean < V, lower, raised), members))
-    rows = zip(constraint_reports(problem, mean), found.constraints, off[1:], proof.constraints, strict=True)
-    likely = [msgspec.structs.replace(new, low=a, high=b) if moved else old for new, old, moved, (a, b) in rows]
+    values = problem.values_of(mean)
+    rows = [
+        constraint_report(problem, i, float(values[1 + i]), proof.constraints[i], 1e-8) if off[1 + i] else old
+        for i, old in enumerate(found.constraints)
+    ]
     return dataclasses.replace(
         found,
-        verdict=_without_estimates(found.verdict, likely, off[1:]),
-        value=float(problem.values_of(mean)[0]) if off[0] else found.value,
-        constraints=tuple(likely),
-        members=tuple(
-            MemberReport(m.weight, float(v[0]), tuple(map(float, v[1:])))
-            for m, v in zip(found.members, members, strict=True)
-        ),
+        verdict=_without_estimates(problem, found.verdict, rows, off[1:]),
+        value=float(values[0]) if off[0] else found.value,
+        constraints=tuple(rows),
         remarks=(
             *found.remarks,
             *(_replaced(problem, j, told[j], limits[j], mean) for j in np.flatnonzero(off).tolist()),
@@ -303,20 +298,26 @@ def _within_limits(found: Solution) -> Solution:
     )
 
 
-def _without_estimates(verdict: Verdict, rows: Sequence[ConstraintReport], off: NDArray[np.bool_]) -> Verdict:
+def _without_estimates(
+    problem: CMDP, verdict: Verdict, rows: Sequence[ConstraintReport], off: NDArray[np.bool_]
+) -> Verdict:
     """What is left of a verdict by estimates where the proof disowns them, and its own speak against it."""
-    missed = [(-row.slack, row.name) for row, moved in zip(rows, off, strict=True) if moved and row.slack < 0]
+    missed = [(-row.slack, i) for i, row in enumerate(rows) if off[i] and row.slack < 0]
     if verdict.reason not in _BY_ESTIMATES or not missed:
         return verdict
-    by, name = max(missed)
-    return Verdict(Status.UNDECIDED, Reason.ESTIMATES_OFF, constraint=name, missed_by=(by, by))
+    by, i = max(missed)
+    unit, name = problem.units[i], rows[i].name
+    return Verdict(Status.UNDECIDED, Reason.ESTIMATES_OFF, constraint=name, missed_by=(by, by), unit=unit)
 
 
 def _replaced(problem: CMDP, j: int, told: float, limits: Array, mean: Array) -> Remark:
     name = problem.objective if j == 0 else f"'{problem.signals[j].name}'"
+    unit = TOTAL if j == 0 else problem.units[j - 1]
+    low, high = unit.limits_of((float(limits[0]), float(limits[1])))
     text = (
-        f"the solve's estimate of {name}, {told:.6g}, lies outside its proved limits, {limits[0]:.6g} to {limits[1]:.6g}: "
-        f"that of the proof, {problem.values_of(mean)[j]:.6g}, is shown in its place, and those of the members are moved with it"
+        f"the solve's estimate of {name}, {unit.say(told)}, lies outside its proved limits, {low:.6g} to {high:.6g}{unit.suffix}: "
+        f"that of the proof, {unit.say(float(problem.values_of(mean)[j]))}, is shown in its place; those of the single policies are "
+        "still the solve's, and may be off as much"
     )
     return Remark("estimate-replaced", text)
 

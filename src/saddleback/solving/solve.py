@@ -21,6 +21,7 @@ from typing import Any
 from saddleback.certificates import Request
 from saddleback.errors import InputError, nearest, number, require
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.digest import problem_digest
 from saddleback.problem.phases import phase
 from saddleback.runs.events import Callback, tell
 from saddleback.runs.file_names import MANIFEST
@@ -170,7 +171,7 @@ def carry_out(
     if proof:
         seed = settings.seed if certificate_seed is None else certificate_seed
         if certificate_seed is None and isinstance(reuse, SampleStore):
-            seed = seed_of_question(seed, problem, settings.feasibility, settings.delta, proof, settings.purpose)
+            seed = seed_of_question(seed, problem, settings.question(), proof, problem_digest(problem))
         request = Request(proof, seed, settings.delta, purpose=settings.purpose, executor=executor)
         with phase("proving what was found"):
             found = certified(found, needed(simulator), request)

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from saddleback.designs.candidates import Full
@@ -37,6 +38,7 @@ from saddleback.sampling.store.pooling import PARTS, pool, seeds_of
 from saddleback.sampling.store.recovery import Report
 from saddleback.sampling.store.sample_store import SampleStore, accept_sources, verify_store
 from saddleback.simulators.generative_model import BLOCK, GenerativeModel, Stream, derived_seed, generator
+from saddleback.simulators.seed_rounds import question_number
 from saddleback.simulators.sources import sources_of
 from saddleback.solving.kept_run import Drawing, Show
 from saddleback.solving.prepared import parts_of
@@ -205,11 +207,18 @@ def samples_for(
 
 
 def seed_of_question(seed: int, problem: CMDP, *asked: Any) -> int:
-    """The seed of the certificate for what is asked of stored samples: the same for the same question, in any process."""
+    """The seed of the certificate for what is asked of stored samples: the same for the same question, in any process.
+
+    Whatever the policy depends on must be among it: another policy may be asked for because of the first one's certificate.
+    """
     pairs = problem.some_pairs(_SOME_PAIRS, generator(0, Stream.DESIGN, 0, 0))
     signals = digest(on_grid(np.nan_to_num(problem.utilities(*pairs)), 6))
-    text = json.dumps([*asked, to_plain(ProblemRecord.of(problem)), signals], sort_keys=True)
-    return derived_seed(seed, int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]))
+    record = msgspec.structs.replace(ProblemRecord.of(problem), observed=None)  # which the signals tell
+    told = [*asked, to_plain(record), signals]
+    told += [] if problem.preferred is None else [{"preferred": list(map(int, problem.preferred))}]
+    told += [] if problem.allowed is None else [{"allowed": digest(problem.allowed)}]
+    text = json.dumps(told, sort_keys=True)
+    return derived_seed(seed, question_number(hashlib.sha256(text.encode()).digest()))
 
 
 def _tasks(pairs: list[int], rounds: int, total: int | None) -> list[Block]:

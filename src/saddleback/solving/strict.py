@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from saddleback.certificates import Certificate, Guide, Request, certify_guided, expected_fall, with_averages
+from saddleback.certificates.guide import Purpose
 from saddleback.errors import InputError
 from saddleback.method.evaluators.rollouts import Measured
 from saddleback.method.framework import Outcome
@@ -44,6 +45,7 @@ from saddleback.runs.verdict import Status
 from saddleback.sampling.blocks import Executor
 from saddleback.simulators.function import as_simulator
 from saddleback.simulators.generative_model import GenerativeModel, derived_seed
+from saddleback.simulators.seed_rounds import ROUNDS
 from saddleback.solving.find import find_policy, mixture_interval
 from saddleback.solving.prepare import grid_points
 from saddleback.solving.prepared import Prepared
@@ -75,6 +77,7 @@ def issue_certificate(
     delta: float = 0.05,
     allowance: float = 0.0,
     interval: str = "betting",
+    purpose: Purpose | None = None,
     executor: Executor | None = None,
 ) -> Certificate:
     """Prove from ``samples`` fresh simulator calls how good the solution's mixture is; it is not changed.
@@ -82,9 +85,10 @@ def issue_certificate(
     ``simulator`` is what ``solve`` takes: a GenerativeModel or a plain function.
     ``seed`` may be the solve's own, since certificates have streams of their own, but not one that a certificate from the
     same samples was made with: the question may have been chosen in the light of its answer. ``allowance`` is the violation
-    that still counts as feasible, in utilities.
+    that still counts as feasible, in utilities; ``purpose`` what the proof is for (None: what the solve's was for).
     """
-    request, kept = without_averages(solution, Request(samples, seed, delta, allowance, interval, executor=executor))
+    wanted = Request(samples, seed, delta, allowance, interval, purpose=purpose or _asked(solution).purpose)
+    request, kept = without_averages(solution, dataclasses.replace(wanted, executor=executor))
     model = as_simulator(solution.problem, simulator).metered()
     certificate = _issue(solution, model, request)
     if not kept or solution.mixture is None:
@@ -127,7 +131,7 @@ def _strict(solution: Solution, simulator: GenerativeModel, request: Request) ->
     spent, seeds, proofs = 0, solution.certificate_seeds, list[tuple[Solution, Certificate]]()
     for number, attempt in enumerate(attempts, start=1):
         share = max(1, int((samples - spent) * attempt.share))
-        round_seed = seed if number == 1 else parts.fresh_seed(derived_seed(seed, number))
+        round_seed = seed if number == 1 else parts.fresh_seed(derived_seed(seed, ROUNDS[number - 1]))
         part = dataclasses.replace(request, samples=share, seed=round_seed, delta=delta * attempt.level)
         if number == 1:
             solution = _with_room(solution, part) or solution
@@ -338,6 +342,5 @@ def _without_samples(solution: Solution, request: Request) -> Solution:
     problem = solution.problem
     room = float((problem.horizon - problem.thresholds).min())
     bounded = "rewards and constraint signals within their declared ranges"
-    slack, confidence = min(room, -math.ulp(0.0)), 1 - request.delta
-    proof = Certificate(confidence, 0, request.seed, slack_bound=slack, assumes={"infeasible": bounded})
+    proof = Certificate(1 - request.delta, 0, request.seed, slack_bound=room, assumes={"infeasible": bounded})
     return dataclasses.replace(solution, certificate=proof)

@@ -16,7 +16,9 @@ lowest number. What that costs at the start, by the performance difference of th
 
 and it is kept within what cannot be told from nothing, 2 standard errors of L_i itself, for every signal and so in the
 Lagrangian reward of the policy. Where it is more, the states that cost most keep the solver's action. (To take what loses
-nothing by these samples would be to choose by them, and to bias what they say of it.)
+nothing by these samples would be to choose by them, and to bias what they say of it.) Which actions tie, and which swaps are kept,
+is still for these samples to say: once a policy is settled they have had a small part in its choice, and their estimates of it are
+no longer quite independent of it. A certificate is: its samples are fresh.
 
 This is done to every policy as it comes out of the solver, so that the dual mixes settled policies, and estimates and
 certificates are about them. Exact ties are settled too. Where nothing ties, the policy is the solver's, bit for bit.

@@ -31,6 +31,7 @@ from saddleback.runs.verdict import Reason, Status, Verdict
 from saddleback.sampling.blocks import Executor
 from saddleback.sampling.memory import check, predict_run
 from saddleback.simulators.generative_model import GenerativeModel, derived_seed
+from saddleback.simulators.seed_rounds import ROUNDS
 from saddleback.solving.find import budget_of
 from saddleback.solving.progress import Progress, certificate_event, round_event
 from saddleback.solving.solution import Solution, averaged, refutation, rests_on
@@ -105,7 +106,7 @@ def solve_to_accuracy(
         last = (left + size) // 2 < _LEAST_GROWTH * size  # there will be no larger round
         proving = last or not _NEAR * epsilon < hope < math.inf
         if proving:
-            enough, again = max(1, min(size, left)), derived_seed(seed, len(rounds) + 1)
+            enough, again = max(1, min(size, left)), derived_seed(seed, ROUNDS[len(rounds)])
             span, any_bound = problem.reward_span, problem.num_states is not None
             request = Request(enough, again, level, allowed / span, any_bound=any_bound, executor=executor)
             found = with_proof(found, simulator, request)

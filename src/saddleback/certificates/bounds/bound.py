@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.certificates.assumptions import BOUNDED
-from saddleback.certificates.certificate import BoundEvidence
+from saddleback.certificates.certificate import ROUNDING, BoundEvidence
 from saddleback.certificates.guide import Guide
 from saddleback.certificates.values.intervals import chernoff_upper
 from saddleback.problem.cmdp import CMDP
@@ -57,9 +57,13 @@ class Bound:
         return problem.loss(self.on_reward(problem), value)
 
     def on_slack(self, problem: CMDP) -> float:
-        """The bound on max_π min_i (V_{c_i} − b_i) where σ gives the reward no weight: negative proves infeasibility."""
+        """The bound on max_π min_i (V_{c_i} − b_i) where σ gives the reward no weight: negative proves infeasibility.
+
+        What differs from zero by no more than rounding, as in a verdict, is zero.
+        """
         assert self.sigma[0] == 0
-        return self.value - float(self.sigma[1:] @ problem.thresholds)
+        room = self.value - float(self.sigma[1:] @ problem.thresholds)
+        return 0.0 if abs(room) <= ROUNDING * problem.horizon else room
 
     def raised(self, by: float) -> Bound:
         """The bound for ρ from that for a sample of it."""
@@ -103,10 +107,14 @@ def at_start(problem: CMDP, V_at_start: Array) -> float:
 
 
 class RewardWidths(NamedTuple):
-    """By how much □_σ may lie below and above its observed mean at each pair, ``(c,)``; zero where it is known."""
+    """By how much □_σ may lie below and above its observed mean at each pair, ``(c,)``; zero where it is known.
+
+    ``rare`` ``(2, c, 1+m)`` says where a signal's limit below, and above, is Chernoff's.
+    """
 
     below: Array
     above: Array
+    rare: NDArray[np.bool_]
 
 
 class ExpectedRewards(NamedTuple):
@@ -124,9 +132,10 @@ class ExpectedRewards(NamedTuple):
         """Means and variances that are only observed are drawn to those of all pairs, as far as their own errors reach."""
         means, noise = earlier.utilities(problem), earlier.signal_noise(problem)
         errors = noise**2 / earlier.counts[:, None]
-        between = np.maximum(0.0, means.var(axis=0) - errors.mean(axis=0))
+        seen = slice(None) if earlier.unsampled is None else ~earlier.unsampled  # of the others nothing was observed
+        between = np.maximum(0.0, means[seen].var(axis=0) - errors[seen].mean(axis=0))
         own = np.where(problem.observed, between / np.maximum(between + errors, 1e-300), 1.0)
-        drawn = [own * x + (1 - own) * x.mean(axis=0) for x in (means, noise**2)]
+        drawn = [own * x + (1 - own) * x[seen].mean(axis=0) for x in (means, noise**2)]
         return cls(drawn[0], np.sqrt(drawn[1]))
 
     def widths(self, problem: CMDP, sigma: Array, counts: Array | NDArray[np.int64], delta: float) -> Array:
@@ -143,14 +152,16 @@ class ExpectedRewards(NamedTuple):
         """
         seen, n, out = _observed(problem, sigma), fresh.counts, np.zeros((2, fresh.design.size))
         means, deviations = fresh.utilities(problem), fresh.signal_deviations(problem)
+        chosen = np.zeros((2, *means.shape), dtype=bool)
         for side, share in enumerate((1 - above, above)):
             L = math.log(fresh.design.size * max(1, len(seen)) / (share * delta))
             for j in seen:
                 guess, x = (1 - y[:, j] if side == 0 else y[:, j] for y in (self.means, means))
                 rare = chernoff_upper(guess, n, L) - guess < _maurer_pontil(self.noise[:, j], n, L)
+                chosen[side, :, j] = rare
                 widths = np.where(rare, chernoff_upper(x, n, L) - x, _maurer_pontil(deviations[:, j], n, L))
                 out[side] += sigma[j] * np.minimum(1.0, widths)
-        return RewardWidths(*out)
+        return RewardWidths(out[0], out[1], chosen)
 
 
 def _observed(problem: CMDP, sigma: Array) -> NDArray[np.int64]:

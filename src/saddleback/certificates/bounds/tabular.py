@@ -74,7 +74,7 @@ class TabularPlan(BoundPlan):
         share = delta / 2 if np.any(problem.observed) else delta  # the other half is for the rewards
         goal, H, gamma = math.log(3 * S * A / share), problem.horizon, problem.gamma
         means = fresh.utilities(problem) @ self.sigma
-        w_below, w_above = self.rewards.limits(problem, fresh, self.sigma, delta / 2, _ABOVE)
+        w_below, w_above, rare = self.rewards.limits(problem, fresh, self.sigma, delta / 2, _ABOVE)
         means, w_above = _with_unsampled(fresh, means, 1.0), _with_unsampled(fresh, w_above, 0.0)
         P, n, frozen, support = counted(fresh).empirical_model(), fresh.counts, self.frozen, fresh.support
         wide = Bets(P, n, stakes(self.spread, n, goal, float(np.ptp(frozen))), goal)
@@ -93,6 +93,7 @@ class TabularPlan(BoundPlan):
             bounds.append(at_start(problem, V[problem.start.states]))
         estimate = at_start(problem, plain[problem.start.states])
         arrays = self._arrays(problem, fresh, V)
+        arrays |= {"rare": rare.astype(np.int64)} if np.any(problem.observed) else {}
         return Bound(self.sigma, min(bounds), estimate, KIND, delta, fresh.num_samples, arrays=arrays)
 
     def _arrays(self, problem: CMDP, fresh: Buffer, optimistic: Array) -> dict[str, Array]:

@@ -1,7 +1,7 @@
 """What is exported: a policy with the names of its states and actions, and a sentence on what it is worth.
 
-*Proved* is what the run's certificate says of the very policy that is exported, or a new certificate for it; all else is an
-*estimate*, and called so.
+*Proved* is what the run's certificate says of the very policy that is exported, or a new certificate for it; *exact* is what was
+computed on a known table; all else is an *estimate*, and called so.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ from saddleback.certificates import Certificate
 from saddleback.errors import InputError, require
 from saddleback.features.program import Program, program_of
 from saddleback.problem.cmdp import CMDP
+from saddleback.problem.criteria import TOTAL
 from saddleback.problem.policies import MixturePolicy, SoftmaxPolicy, TabularPolicy
 from saddleback.problem.policy_file import AbsentFeatures, with_features
 from saddleback.problem.spaces import Array, BoxStates, States
 from saddleback.runs.answer import AnswerRecord
 from saddleback.runs.certificate_file import CertificateRecord
+from saddleback.runs.exact_run import is_exact
 from saddleback.runs.numbers import between, confidence, number
-from saddleback.runs.run_folder import Run
+from saddleback.runs.run_folder import Run, without_policy
 from saddleback.runs.stored_policy import chosen_policy
 from saddleback.runs.targets import load_run_problem, load_run_target
 
@@ -41,7 +43,7 @@ class Points(NamedTuple):
 
 
 class Worth(NamedTuple):
-    """Reward and constraints, (1+m,) each with its limits where there are any, in totals; ``proved`` says what they are.
+    """Reward and constraints, (1+m,) each with its limits where there are any, in totals; ``proved`` or ``exact`` is what they are.
 
     ``own`` is False for a policy that stands for the mixture that was solved for.
     """
@@ -52,6 +54,7 @@ class Worth(NamedTuple):
     limits: list[tuple[float, float]] | None
     confidence: float | None
     note: str
+    exact: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,14 +110,18 @@ class ExportedPolicy:
         worth, p = self.worth, self.problem
         if worth.values is None and worth.limits is None:
             return f"{what}. {worth.note}"
-        heads = [p.objective, *(c.name for c in p.constraints)]
-        wanted = ["", *(f" ({c.sense} {number(b)})" for c, b in zip(p.constraints, p.user_thresholds(), strict=True))]
-        known = [between(x) for x in worth.limits] if worth.limits else [number(x) for x in worth.values or ()]
+        heads, units = [p.objective, *(c.name for c in p.constraints)], [TOTAL, *p.units]
+        limits = zip(p.constraints, p.units, p.user_thresholds(), strict=True)
+        wanted = ["", *(f" ({c.sense} {unit.say(float(b), number)})" for c, unit, b in limits)]
+        known = [unit.say(x, number) for unit, x in zip(units, worth.values or (), strict=False)]
+        if worth.limits:
+            known = [between(unit.limits_of(x)) + unit.suffix for unit, x in zip(units, worth.limits, strict=True)]
         rows = ", ".join(f"{h} {x}{w}" for h, x, w in zip(heads, known, wanted, strict=True))
-        sure = "estimated, not proved"
+        sure = "exact, on the known table" if worth.exact else "estimated, not proved"
         if worth.proved and worth.confidence is not None:
             sure = f"proved with {confidence(worth.confidence)} confidence"
-        return f"{what}. As discounted totals: {rows}; {sure}. {worth.note}".rstrip()
+        averages = ", or averages per step where that is said" if any(unit.per_step for unit in units) else ""
+        return f"{what}. As discounted totals{averages}: {rows}; {sure}. {worth.note}".rstrip()
 
     def to_json(self) -> dict[str, Any]:
         """What every format says of the policy, JSON-ready."""
@@ -128,6 +135,7 @@ class ExportedPolicy:
             "members": len(self.mixture.members),
             "worth": {
                 "proved": worth.proved,
+                "exact": worth.exact,
                 "confidence": worth.confidence,
                 "note": worth.note,
                 "values": None if worth.values is None else dict(zip(names, worth.values, strict=True)),
@@ -135,9 +143,21 @@ class ExportedPolicy:
                 "wanted": {
                     c.name: [c.sense, float(b)] for c, b in zip(p.constraints, p.user_thresholds(), strict=True)
                 },
+                "in_units": self._in_units(),
             },
             "says": self.sentence(),
         }
+
+    def _in_units(self) -> dict[str, dict[str, Any]]:
+        """Of constraints that were not given as totals what is wanted and known, in the unit in which they were."""
+        p, (_, _, values, limits, *_) = self.problem, self.worth
+        found = dict[str, dict[str, Any]]()
+        for i, (c, unit) in enumerate(zip(p.constraints, p.units, strict=True), start=1):
+            if unit.per_step:
+                ends = None if limits is None else list(unit.limits_of(limits[i]))
+                value = None if values is None else unit.of(values[i])
+                found[c.name] = {"units": unit.name, "wanted": c.threshold, "value": value, "limits": ends}
+        return found
 
     def points(self, points: Points) -> States:
         """The states of a csv file: all, or those of a box that were asked for."""
@@ -168,7 +188,7 @@ def exported(
 ) -> ExportedPolicy:
     """The policy of a run, ready to be written; ``proof`` is a new certificate for it."""
     if run.mixture is None:
-        raise InputError("RUN", "must hold a policy", f"{run.path}, which has none", "solve it with more samples")
+        raise without_policy(run)
     mixture, kind = policy_to_export(run, which)
     problem = load_run_problem(run, problem_file)
     first: Any = mixture.members[0]
@@ -203,6 +223,8 @@ def _worth(run: Run, kind: Kind, proof: Certificate | None) -> Worth:
     if same and own is not None and own.value is not None:
         doubt = "The run's limits contradict each other, so nothing is decided." if own.contradictions else ""
         return Worth(same, not doubt, values, [own.value, *own.constraints], own.confidence, doubt)
+    if same and is_exact(run):
+        return Worth(same, False, values, None, None, "It needs no proof.", exact=True)
     if same or answer.stationary is None:
         return Worth(same, False, values, None, None, "There is no proof.")
     note = (

@@ -7,8 +7,9 @@ stake g_x was before the samples; U is found by bisection. With T V = max_a(□ 
 
 for the frozen V, and, once the frozen V has shown that V* varies by no more than the span D that the stakes were made for, for
 any V at all: the optimistic one that is kept. Three events, δ' = δ/(3SA); half of δ is for rewards that are only observed: w is
-Maurer and Pontil's or Chernoff's, whichever was chosen before the samples (here: the narrower), four fifths of that half for
-what lies above (earlier versions: half of it).
+Maurer and Pontil's or Chernoff's, whichever was chosen before the samples, which is kept; four fifths of that half are for what
+lies above, a fifth for what lies below. Earlier versions did not keep the choice, and gave a half to either side: of their files
+the narrower counts.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from saddleback.certificates.certificate import BoundEvidence
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Array
 from saddleback.runs.certificate_file import CertificateRecord, ProblemRecord
 from saddleback.runs.evidence_file import BoundArrays
-from saddleback.runs.recheck.check import Check, close, digits, unchecked
+from saddleback.runs.recheck.check import Check, close, digits, observed_signals, unchecked
 
 TABLE, _CORESET = "all pairs", "coreset, if P is linear in the features"
 _BISECTIONS = 100
@@ -67,15 +69,21 @@ def least_bound(
         return math.nan, f"{int(counts.sum()):,} samples are kept, {bound.samples:,} stated"
     if fault := _strange(arrays, problem):
         return math.nan, fault
-    observed = np.flatnonzero(arrays.noise.max(axis=0) > 0) if problem is None else np.flatnonzero(problem.observed)
+    shown = observed_signals(record, arrays) if problem is None else problem.observed
+    observed, kept = np.flatnonzero(shown), arrays.rare is not None
+    if arrays.noise[:, ~shown].max(initial=0.0) > 0:
+        return math.nan, "a signal that is known has noise"
+    if kept != bool(len(observed)) and (kept or record.observed is not None):
+        return math.nan, "which limits of observed signals were chosen is missing, or there are none"
     goal = math.log(3 * pairs / (bound.delta / 2 if len(observed) else bound.delta))
     box = arrays.signals @ sigma
     seen = [int(j) for j in observed if sigma[j] > 0]
     above, below = np.zeros(pairs), np.zeros(pairs)
     for j in seen:
         level, mean, noise = bound.delta / 2 / (pairs * len(seen)), arrays.signals[:, j], arrays.noise[:, j]
-        above += sigma[j] * _error(mean, noise, n, _ABOVE * level)
-        below += sigma[j] * _error(1 - mean, noise, n, level / 2)
+        rare = (None, None) if arrays.rare is None else arrays.rare[:, :, j]
+        above += sigma[j] * _error(mean, noise, n, _ABOVE * level, rare[1])
+        below += sigma[j] * _error(1 - mean, noise, n, (0.5 if rare[0] is None else 1 - _ABOVE) * level, rare[0])
     rows = np.repeat(np.arange(len(first)), np.diff(arrays.first)[sampled])
 
     def limits(V: Array, g: Array, width: Array, without: float, sign: float = 1.0) -> Array:
@@ -140,8 +148,8 @@ def _strange(arrays: BoundArrays, problem: CMDP | None) -> str:
     return ""
 
 
-def _error(mean: Array, noise: Array, n: Array, level: float) -> Array:
-    """How far above its observed ``mean`` in [0, 1] the truth may lie, from that or from the standard deviation."""
+def _error(mean: Array, noise: Array, n: Array, level: float, rare: NDArray[np.int64] | None) -> Array:
+    """How far above its observed ``mean`` in [0, 1] the truth may lie: where it is ``rare`` from that, else from its noise."""
     L, spare = math.log(2 / level), np.maximum(n - 1, 1)
     plain = np.where(n < 2, 1.0, np.sqrt(2 * (noise**2 * n / spare) * L / n) + 7 * L / (3 * spare))
     low, high = np.array(mean), np.ones_like(mean)
@@ -151,4 +159,5 @@ def _error(mean: Array, noise: Array, n: Array, level: float) -> Array:
             apart = np.where(mean > 0, mean * np.log(mean / q), 0.0)
             apart += np.where(mean < 1, (1 - mean) * np.log((1 - mean) / (1 - q)), 0.0)
         low, high = np.where(n * apart <= math.log(1 / level), (q, high), (low, q))
-    return np.asarray(np.minimum(np.minimum(plain, high - mean), 1.0))
+    chosen = np.minimum(plain, high - mean) if rare is None else np.where(rare == 1, high - mean, plain)
+    return np.asarray(np.minimum(chosen, 1.0))

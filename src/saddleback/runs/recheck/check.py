@@ -7,7 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from saddleback.runs.certificate_file import CertificateRecord, ConstraintRecord, SignalRecord
+import numpy as np
+from numpy.typing import NDArray
+
+from saddleback.runs.certificate_file import CertificateRecord, ConstraintRecord, ProblemRecord, SignalRecord
+from saddleback.runs.evidence_file import BoundArrays
 from saddleback.runs.run_folder import Run
 
 ROUNDING = 1e-9
@@ -62,6 +66,15 @@ class Request:
             run.request.get("feasibility") == "strict" and run.mixture is not None and again,
             float(epsilon) if isinstance(epsilon, (int, float)) and not isinstance(epsilon, bool) else None,
         )
+
+
+def observed_signals(record: ProblemRecord, bound: BoundArrays) -> NDArray[np.bool_]:
+    """Which of reward and constraints only the simulator shows, ``(1+m,)``, where the problem itself is not there.
+
+    Earlier versions did not say it: what was seen to vary is observed, and the rest is taken for known.
+    """
+    told = record.observed
+    return np.asarray(bound.noise.max(axis=0) > 0 if told is None else told, dtype=bool)
 
 
 def signals_of(certificate: CertificateRecord) -> list[SignalRecord | ConstraintRecord]:

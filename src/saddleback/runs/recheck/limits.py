@@ -15,7 +15,17 @@ from saddleback.problem.policies import MixturePolicy, Policy, TabularPolicy
 from saddleback.problem.spaces import Array
 from saddleback.runs.certificate_file import CertificateRecord, ConstraintRecord, ProblemRecord, SignalRecord
 from saddleback.runs.evidence_file import BoundArrays, RolloutValues
-from saddleback.runs.recheck.check import ROUNDING, STARTS, STARTS_SHARE, Check, close, signals_of, unchecked, words
+from saddleback.runs.recheck.check import (
+    ROUNDING,
+    STARTS,
+    STARTS_SHARE,
+    Check,
+    close,
+    observed_signals,
+    signals_of,
+    unchecked,
+    words,
+)
 
 _BISECTIONS = 60
 _MOST_PAIRS = 4_000_000  # of a table that is looked through for limits without samples
@@ -138,7 +148,7 @@ def _earned(record: ProblemRecord, member: Policy, problem: CMDP | None, bound: 
             u = problem.utilities(np.arange(S), np.full(S, a))
         else:
             assert bound is not None
-            u = np.where(bound.noise.max(axis=0) > 0, np.nan, bound.signals[a::A])
+            u = np.where(observed_signals(record, bound), np.nan, bound.signals[a::A])
         out += pi[:, a, None] * u
     return out
 

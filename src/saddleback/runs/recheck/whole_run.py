@@ -9,8 +9,9 @@ truth       where the table is known: what the policy is really worth, and the t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+import msgspec
 import numpy as np
 
 from saddleback.errors import InputError
@@ -73,12 +74,17 @@ def _is_asked(run: Run, told: QuestionRecord, proof: CertificateRecord, instance
     """Whether ``problem.json`` is about the problem, or where that is not loaded about what the certificate says of it."""
     if instance is None:
         try:
-            return same_up_to_rounding(to_plain(proof.problem), to_plain(ProblemRecord.of(told.problem())))
+            asked = msgspec.structs.replace(ProblemRecord.of(told.problem()), observed=told.observed)
+            return same_up_to_rounding(to_plain(proof.problem), to_plain(asked))
         except (InputError, ValueError):
             return False
     linear = run.mixture is not None and instance.problem.num_states is None
-    asked = QuestionRecord.of(instance.problem, linear)
-    return asked is not None and same_up_to_rounding(to_plain(asked), to_plain(told))
+    question = QuestionRecord.of(instance.problem, linear)
+    if (
+        question is not None and told.observed is None and proof.problem.observed is None
+    ):  # as earlier versions wrote them
+        question = msgspec.structs.replace(question, observed=None)
+    return question is not None and same_up_to_rounding(to_plain(question), to_plain(told))
 
 
 def _policy(run: Run, proof: CertificateRecord) -> Check:
@@ -139,11 +145,13 @@ def _wrong_values(answer: AnswerRecord, proof: CertificateRecord) -> Iterator[st
     if any(len(member.constraints) != m for member in members):
         yield "policy.constraints"
         return
-    H, reward = proof.problem.horizon, proof.problem.reward
-    if answer.value is not None and not _near(reward, H, answer.value, sum(k.weight * k.value for k in members)):
+    mixed = [[k.weight * x for x in (k.value, *k.constraints)] for k in members]
+    follows = [_follows(proof, j, sum(row[j] for row in mixed)) for j in range(1 + m)] if members else []
+    if answer.value is not None and not follows[0](answer.value):
         yield "value"
     if any(price < 0 for price in answer.multipliers):
         yield "multipliers"
+    H = proof.problem.horizon
     for i, (row, c) in enumerate(
         zip(answer.constraints, proof.problem.constraints, strict=False)
     ):  # none without a policy
@@ -152,8 +160,19 @@ def _wrong_values(answer: AnswerRecord, proof: CertificateRecord) -> Iterator[st
         zero = row.slack == 0 and abs(slack) <= 1e-7 * H * abs(c.scale)
         if not same or not (zero or _near(c, H, row.slack, slack)):
             yield f"constraints[{i}]"
-        if not _near(c, H, row.value, sum(k.weight * k.constraints[i] for k in members)):
+        if not follows[1 + i](row.value):
             yield f"constraints[{i}].value"
+
+
+def _follows(proof: CertificateRecord, j: int, mixed: float) -> Callable[[float], bool]:
+    """Whether a stated value is what the members ``mixed`` to, or, where that lies outside the proved limits, the proof's own."""
+    signal, H, told = signals_of(proof)[j], proof.problem.horizon, proof.evidence.rollouts
+    allowed = [mixed]
+    if proof.value is not None and told is not None:
+        low, high = [proof.value, *proof.constraints][j]
+        if not low <= mixed <= high:
+            allowed.append(min(max(told.mean[j] * signal.scale + signal.base * H, low), high))
+    return lambda value: any(_near(signal, H, value, x) for x in allowed)
 
 
 def _wrong_units(answer: AnswerRecord, proof: CertificateRecord, problem: CMDP | None) -> Iterator[str]:
