@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cli.command_line import quietly
 from forgery.forging import arrays_of, packed, write
 from saddleback import CMDP, Constraint, InputError, solve
 from saddleback.runs.recheck import bound as bound_check
@@ -140,3 +141,12 @@ def test_what_is_observed_cannot_be_said_in_one_place_alone(run: Path) -> None:
     write(run, "certificate.json", told)
     with pytest.raises(InputError, match="observed must have 2 entries"):
         load_run(run)
+
+
+def test_the_run_is_read_without_its_code(run: Path, tmp_path: Path) -> None:
+    """Of a problem without its code no signal is known; what is observed is what `problem.json` says."""
+    assert quietly("export", run, "--to", "csv", "--out", tmp_path / "p.csv") == 0
+    assert quietly("report", run, "--out", tmp_path / "page.html") == 0
+    question = json.loads((run / "problem.json").read_text())
+    write(run, "problem.json", {**question, "observed": [True, True]})
+    assert quietly("report", run, "--out", tmp_path / "page.html") == 2

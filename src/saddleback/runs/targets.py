@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from saddleback.errors import InputError, require
@@ -140,7 +141,7 @@ def load_run_problem(run: Run, problem_file: str | os.PathLike[str] | None = Non
         raise InputError(
             f"{run.path}: problem.json", "must describe a problem", plain(str(error), 300), remedy
         ) from None
-    _require_stated(run, problem)
+    _require_stated(run, problem, run.question.observed)
     return problem
 
 
@@ -170,17 +171,20 @@ def load_run_target(run: Run, problem_file: str | os.PathLike[str] | None = None
         else:
             instance = load_target(run.target, run.settings)
     instance = instance.with_limits(limits_of(run.settings))
-    _require_stated(run, instance.problem)
+    _require_stated(run, instance.problem, instance.problem.observed.tolist())
     _require_known(run, instance)
     return instance
 
 
-def _require_stated(run: Run, problem: CMDP) -> None:
-    """Refuse a problem that is not what the certificate and the policy say it is."""
+def _require_stated(run: Run, problem: CMDP, observed: list[bool] | None) -> None:
+    """Refuse a problem that is not what the certificate and the policy say it is.
+
+    ``observed`` are the signals that only the simulator shows, of which the problem without its code knows none.
+    """
     from saddleback.runs.certificate_file import ProblemRecord
 
     stored = {} if run.certificate is None else to_plain(run.certificate.problem)
-    found = to_plain(ProblemRecord.of(problem))
+    found = to_plain(msgspec.structs.replace(ProblemRecord.of(problem), observed=observed))
     for row, then in zip(found["constraints"], stored.get("constraints", ()), strict=False):
         if "units" not in then:  # written by an earlier version, which did not say in what a limit was given
             row.pop("units", None)
