@@ -215,6 +215,14 @@ def test_what_it_is_worth_is_said(runs: Callable[[str], Path], run: Call, tmp_pa
     assert stationary["limits"] is None and "not proved" in told["stationary"]["says"]
     assert "The run's proof is about the mixture" in stationary["note"]
     assert certified["limits"]["reward"] == told["certified"]["certificate"]["value"]
+    assert told["stationary"]["feasible"] is None
+    for name, said in {
+        "certified": "is proved to hold",
+        "undecided": "Feasibility is open",
+        "refuted": "proved to miss",
+    }.items():
+        for one in (told["mixture"], told["certified"]):
+            assert (one["feasible"] == name) == (said in one["says"])
     assert told["mixture"]["kind"] == "mixture" and told["stationary"]["kind"] == "stationary"
 
 
