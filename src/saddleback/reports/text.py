@@ -134,25 +134,35 @@ def print_frontier(console: Console, curve: Frontier, of_run: bool = False) -> N
         "mixture",
     ]
     table = empty_table(None, [], columns, ranges=["proved limits", "mixture"])
+    rows = dict[tuple[str, ...], None]()  # rows that read the same are one
     for point in curve.points:
         mixture = " + ".join(f"{w:.3f}" for w in sorted(point.mixture.weights, reverse=True))
         known = limits_in(rewards, (point.low, point.high)) if proved else in_unit(rewards, point.gap)
         price = number(shown_price(problem, curve.constraint, point.multiplier))
-        add_row(table, in_unit(unit, point.threshold), in_unit(rewards, point.value), known, price, mixture)
+        rows[in_unit(unit, point.threshold), in_unit(rewards, point.value), known, price, mixture] = None
+    for row in rows:
+        add_row(table, *row)
     console.print(table)
+    if len(rows) == 1 < len(curve.points):
+        name = f"'{escape(moving.name)}'"
+        console.print(
+            f"{name} does not bind: the best {problem.objective} is had at the last threshold that can be met."
+        )
     spent = "cost added" if problem.minimise else "reward lost"
-    console.print(f"Price is {spent} per unit of threshold.")
+    gap = "" if proved else " Gap bounds what another mixture could add, by the same estimates."
+    console.print(f"Price is {spent} per unit of threshold.{gap}")
     if curve.band is None and of_run:
         console.print("Estimates, not proofs, from the policies that the run has kept; no sample was drawn for them.")
         return
     if curve.band is None:
         console.print("Estimates, not proofs; `--certificate-samples` draws a confidence band.")
         return
-    below, above = ("high", "low") if problem.minimise else ("low", "high")
+    below, above = (curve.band.assumes[end] for end in (("high", "low") if problem.minimise else ("low", "high")))
+    needs = f"This assumes {below}." if below == above else f"Below this assumes {below}; above, {above}."
     console.print(
         f"The true curve lies within the proved limits at every threshold, with {confidence(curve.band.confidence)} "
-        f"confidence, from {curve.band.samples:,} further calls; a dash: no policy is proved to meet that threshold. Below "
-        f"this assumes {curve.band.assumes[below]}; above, {curve.band.assumes[above]}."
+        f"confidence, from {curve.band.samples:,} further calls; a dash: no policy is proved to meet that threshold. "
+        f"{needs}"
     )
     for remark in curve.band.contradictions:
         console.print(f"[red]Contradiction:[/red] {escape(remark.text)}, so there is no bound above. {SUSPECTED}.")
@@ -216,5 +226,5 @@ def print_recheck(console: Console, run: Run, checks: Sequence[Check]) -> None:
             f"Not checked: {escape(', '.join(open_))}; `saddleback certify` without --recheck draws new samples."
         )
     console.print(
-        f"Nor are {'; '.join(NOT_CHECKED)}. Rollouts or counts replaced as a whole cannot be told from others."
+        f"{'Nor are' if open_ else 'Not checked are'} {'; '.join(NOT_CHECKED)}. Rollouts or counts replaced as a whole cannot be told from others."
     )

@@ -263,12 +263,12 @@ def _plain_word(word: str) -> str:
 
 def reproduce(view: View) -> Markup:
     """Commands, versions, seeds and hashes."""
-    run = view.run
+    run, name = view.run, shlex.quote(_plain_word(view.run.path.name))
     commands = [
         ("Make the same run again", command(view)),
-        ("Check its proof without the code that made it", "saddleback certify RUN --recheck"),
-        ("Prove it again from new samples", "saddleback certify RUN --seed 7"),
-        ("Make this page", "saddleback report RUN"),
+        ("Check its proof without the code that made it", f"saddleback certify {name} --recheck"),
+        ("Prove it again from new samples", f"saddleback certify {name} --seed 7"),
+        ("Make this page", f"saddleback report {name}"),
     ]
     shown = [join(tag("dt", words), tag("dd", tag("code", text))) for words, text in commands]
     versions = ", ".join(f"{plain(str(k))} {plain(str(v))}" for k, v in run.versions.items())
