@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from saddleback.errors import plain_text
 from saddleback.problem.cmdp import CMDP
-from saddleback.runs.constraint_report import shown_price, shown_prices
+from saddleback.runs.constraint_report import shown_best, shown_price, shown_prices
 from saddleback.runs.contradiction import ConflictReport
 from saddleback.runs.numbers import (
     add_row,
@@ -139,7 +139,8 @@ def print_frontier(console: Console, curve: Frontier, of_run: bool = False) -> N
         mixture = " + ".join(f"{w:.3f}" for w in sorted(point.mixture.weights, reverse=True))
         known = limits_in(rewards, (point.low, point.high)) if proved else in_unit(rewards, point.gap)
         price = number(shown_price(problem, curve.constraint, point.multiplier))
-        rows[in_unit(unit, point.threshold), in_unit(rewards, point.value), known, price, mixture] = None
+        best = number(shown_best(problem, curve.constraint, point.value, point.multiplier))
+        rows[in_unit(unit, point.threshold), best, known, price, mixture] = None
     for row in rows:
         add_row(table, *row)
     console.print(table)

@@ -59,6 +59,12 @@ def shown_price(problem: CMDP, i: int, multiplier: float) -> float:
     return 0.0 if abs(multiplier) <= rounding else problem.units[i].price_of(multiplier)
 
 
+def shown_best(problem: CMDP, i: int, value: float, multiplier: float) -> float:
+    """The best reward at a threshold of constraint i, for people: 0 where it is no more than the threshold's rounding buys."""
+    bought = abs(multiplier) * problem.units[i].rounding
+    return 0.0 if abs(value) <= bought else problem.reward_unit.shown(value)
+
+
 def shown_prices(problem: CMDP, multipliers: Sequence[float]) -> list[float]:
     """As :func:`prices_in_units`, for people."""
     return [shown_price(problem, i, x) for i, x in enumerate(multipliers)]

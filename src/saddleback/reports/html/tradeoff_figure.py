@@ -24,7 +24,7 @@ from saddleback.problem.cmdp import CMDP
 from saddleback.reports.html.markup import Markup, details, join, table, tag
 from saddleback.reports.html.svg import WIDTH, axes, circle, figure, line, path, rectangle, scale
 from saddleback.reports.html.view import Row, View
-from saddleback.runs.constraint_report import shown_price
+from saddleback.runs.constraint_report import shown_best, shown_price
 from saddleback.runs.drawings_file import FrontierRecord, PointRecord
 from saddleback.runs.numbers import between, in_unit, number, percent, symbol
 
@@ -240,7 +240,8 @@ def _table(view: View, points: list[PointRecord], band: list[Limits | None], i: 
     for k in shown:
         p, limits = points[k], band[k]
         mixture = " + ".join(f"{percent(w)} of #{c + 1}" for w, c in zip(p.weights, p.members, strict=True))
-        rows.append([_threshold(row, p.threshold), number(p.value), between(limits), number(p.multiplier), mixture])
+        best = shown_best(view.problem, i, p.value, p.multiplier / row.unit.size)
+        rows.append([_threshold(row, p.threshold), number(best), between(limits), number(p.multiplier), mixture])
     heads = [f"{_name(row)} {symbol(row.sense)}", f"best {view.problem.objective}", "likely range", "price", "mixture"]
     whole = table(heads, rows, f"Best {view.problem.objective} against {row.name}", words=(4,))
     return details("The same as a table", whole)
