@@ -15,13 +15,14 @@ from saddleback.runs.settings import Method
 from saddleback.solving.prepare import prepare
 
 T, K = 200, 20
+STATES, SAMPLES = 500, 100_000
 
 
 def rows() -> list[Row]:
-    instance = make("random-linear", states=500, actions=5, dim=10)
+    instance = make("random-linear", states=STATES, actions=5, dim=10)
     problem = instance.problem
-    size = prepare(problem, instance.simulator, 100_000, 0, Method(mode="literal", resolution=0)).design.size
-    M = 100_000 // (2 * size) // T
+    size = prepare(problem, instance.simulator, SAMPLES, 0, Method(mode="literal", resolution=0)).design.size
+    M = SAMPLES // (2 * size) // T
     parts = prepare(
         problem, instance.simulator, 2 * size * M * T, 0, Method(batch_size=M, mode="literal", resolution=0)
     )

@@ -19,32 +19,35 @@ from saddleback.instances.zoo import make
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy
 from saddleback.runs.settings import Method
+from saddleback.sampling.trajectories import RolloutPlan
 from saddleback.simulators.generative_model import GenerativeModel, Stream, generator
 from saddleback.solving.solve import solve
 
+PROBLEMS = ("wireless", "queue", "random-linear")
 HALF_WIDTH, DELTA = 0.05, 0.05
+SAMPLES, ROLLOUTS = 200_000, 60_000
 
 
 def rows() -> list[Row]:
-    return [row(name) for name in ("wireless", "queue", "random-linear")]
+    return [row(name) for name in PROBLEMS]
 
 
 def row(name: str) -> Row:
     instance = make(name)
-    solution = solve(instance.problem, instance.simulator, samples=200_000, seed=1, method=Method(certificate=0))
+    solution = solve(instance.problem, instance.simulator, samples=SAMPLES, seed=1, method=Method(certificate=0))
     problem = solution.prepared.problem
     assert solution.mixture is not None
     baseline = fit_baseline(problem, solution.prepared.evaluation_buffer, solution.mixture)
-    most = 60_000
-    rolled = roll_out(problem, instance.simulator, solution.mixture, baseline, most, seed=2)
+    plan = RolloutPlan.unlimited(problem.gamma, ROLLOUTS)
+    rolled = roll_out(problem, instance.simulator, solution.mixture, baseline, plan, seed=2)
     tail = float((rolled.tail_high - rolled.tail_low).max()) / 2
 
     def narrow(n: int) -> bool:
         widths = [betting(rolled.values[:n, j], rolled.low[j], rolled.high[j], DELTA).half_width for j in (0, 1)]
         return max(widths) + tail <= HALF_WIDTH
 
-    low, high = 1, most
-    assert narrow(most), name
+    low, high = 1, ROLLOUTS
+    assert narrow(ROLLOUTS), name
     while high - low > max(1, high // 100):
         middle = (low + high) // 2
         low, high = (low, middle) if narrow(middle) else (middle, high)

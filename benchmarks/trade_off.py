@@ -11,15 +11,15 @@ from saddleback.runs.settings import Method
 from saddleback.solving.frontier import frontier
 from saddleback.solving.prepare import prepare
 
+PROBLEMS = (("random-linear", {"states": 500, "dim": 10}), ("garnet", {}))
+SAMPLES = 1_000_000
+
 
 def rows() -> list[Row]:
     out = []
-    for name, parameters, samples in (
-        ("random-linear", {"states": 500, "dim": 10}, 1_000_000),
-        ("garnet", {}, 1_000_000),
-    ):
+    for name, parameters in PROBLEMS:
         instance = make(name, **parameters)
-        parts = prepare(instance.problem, instance.simulator, samples, 0, Method())
+        parts = prepare(instance.problem, instance.simulator, SAMPLES, 0, Method())
         tolerance = 1e-4 * instance.problem.horizon
 
         def one_solve(parts=parts, problem=instance.problem, tolerance=tolerance) -> object:

@@ -47,7 +47,8 @@ class InputError(SaddlebackError):
     def __init__(self, name: str, rule: str, value: Any, remedy: str):
         self.name, self.rule, self.value, self.remedy = name, rule, value, remedy
         called, found = plain_text(name, _LONGEST_PART), plain_text(str(value), _LONGEST_PART)
-        super().__init__(f"`{called}` {rule}, got {found}; {remedy}.")
+        stop = "" if remedy.endswith((".", "?", "!", "…")) else "."
+        super().__init__(f"`{called}` {rule}, got {found or 'nothing'}; {remedy}{stop}")
 
 
 class SimulatorError(SaddlebackError):

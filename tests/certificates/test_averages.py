@@ -172,7 +172,39 @@ def test_only_averages_that_differ_are_remarked_on() -> None:
 
     assert remarks(0.095, 0.1, 0.001) == ()
     assert remarks(0.095, 0.3, 0.1) == ()  # which may be chance
-    assert remarks(0.095, 0.104, 1e-6) == ()  # which is not worth a word
+    assert remarks(0.095, 0.0895, 1e-6) == ()  # which is not worth a word
     (text,) = remarks(0.02, 0.3, 0.01)
     assert "in the long run (steps 30 to 299) it is about 0.3, beyond the limit" in text
     assert "over the first 10 steps it is about 0.02 (estimates, not proved)" in text
+
+
+def test_an_average_that_misses_its_limit_is_always_remarked_on() -> None:
+    """However near: a limit of 0.9 is missed by 0.888, which is no twentieth of it; by three standard errors, not by two."""
+    signal = np.array([[0.0, 1.0]])
+    limit = Constraint("uptime", signal, ">=", 0.9, (0.0, 1.0), "per-step")
+    problem = CMDP(gamma=0.9, start=0, states=1, actions=2, reward=signal, constraints=[limit])
+
+    def remarks(later: float, error: float) -> tuple[str, ...]:
+        rows = ConstraintAverages("uptime", Average(0.91, error), Average(later, error))
+        found = Averages(1000, 10, 8, (rows,), (30, 300), 8)
+        return tuple(remark.text for remark in differences(problem, found, [(9.02, 9.2)]))
+
+    (text,) = remarks(0.8882, 0.002)
+    assert text.endswith(
+        "in the long run (steps 30 to 299) it is about 0.888, beyond the limit (estimates, not proved)"
+    )
+    assert remarks(0.8882, 0.006) == ()
+    assert remarks(0.9 - 1e-12, 0.0) == ()  # rounding
+    assert "about 0.89996, beyond the limit" in remarks(0.89996, 1e-6)[0]
+    assert remarks(0.9019, 1e-6) == ()  # the limit is kept, and the difference small
+
+
+def test_differences_are_measured_by_the_range_of_the_signal() -> None:
+    """A temperature of 310 differs from 300 by little of 300, but by half of its range."""
+    signal = np.array([[290.0, 310.0]])
+    limit = Constraint("kelvin", signal, "<=", 311, (290.0, 310.0), "per-step")
+    problem = CMDP(gamma=0.9, start=0, states=1, actions=2, reward=signal, constraints=[limit])
+    rows = ConstraintAverages("kelvin", Average(300, 0.1), Average(306, 0.1))
+    found = Averages(1000, 10, 8, (rows,), (30, 300), 8)
+    (remark,) = differences(problem, found, [(2995, 3005)])
+    assert "about 306 (estimates" in remark.text and "first" not in remark.text

@@ -199,6 +199,16 @@ def test_a_file_alone_plays(runs: Callable[[str], Path], tmp_path: Path) -> None
     ]
 
 
+@pytest.mark.parametrize(("problem", "wrong"), [("queue", "-1"), ("queue", "seven"), ("linear-quadratic", "0.1,much")])
+def test_a_file_alone_refuses_what_is_no_state(
+    problem: str, wrong: str, runs: Callable[[str], Path], tmp_path: Path
+) -> None:
+    file = export(runs(problem), "python", tmp_path / "policy.py")
+    done = subprocess.run([sys.executable, file, "--", wrong], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stderr.startswith("error: a state must be "), done.stderr
+    assert done.stderr.count("\n") == 1 and wrong in done.stderr
+
+
 def test_what_it_is_worth_is_said(runs: Callable[[str], Path], run: Call, tmp_path: Path) -> None:
     """Of the mixture what is proved; of a stationary policy in its place an estimate, until it is certified itself."""
     told = {}
@@ -216,6 +226,14 @@ def test_what_it_is_worth_is_said(runs: Callable[[str], Path], run: Call, tmp_pa
     assert stationary["limits"] is None and "not proved" in told["stationary"]["says"]
     assert "The run's proof is about the mixture" in stationary["note"]
     assert certified["limits"]["reward"] == told["certified"]["certificate"]["value"]
+    assert told["stationary"]["feasible"] is None
+    for name, said in {
+        "certified": "is proved to hold",
+        "undecided": "Feasibility is open",
+        "refuted": "proved to miss",
+    }.items():
+        for one in (told["mixture"], told["certified"]):
+            assert (one["feasible"] == name) == (said in one["says"])
     assert told["mixture"]["kind"] == "mixture" and told["stationary"]["kind"] == "stationary"
 
 

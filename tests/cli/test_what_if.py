@@ -159,6 +159,14 @@ def test_frontier_at_thresholds_of_ones_own(run: Call, per_step: Path) -> None:
     assert code == 2 and "--at" in err
 
 
+def test_a_stored_frontier_says_where_its_reach_ends(run: Call, stored_runs: Path) -> None:
+    code, _, err = run("frontier", stored_runs / "named", "--at", "-1")
+    other, _, of_problem = run("frontier", "queue", "--at", "-1", "--samples", "20000")
+    assert code == other == 2
+    for text in (err, of_problem):
+        assert "`threshold` must be one that some mixture meets (the last is about " in text, text
+
+
 def test_exact_frontier(run: Call, shop: Path) -> None:
     """F is b for b <= 10 (a reward of one per order): thresholds evenly spread, prices of one, dashes out of reach."""
     limits = ["--limit", "lost sales=30", "--limit", "idle=0"]

@@ -248,7 +248,7 @@ def expect_four_parts(mistake: Callable[[], Any], says: str) -> None:
     error, text = caught.value, str(caught.value)
     if isinstance(error, InputError):
         assert all((error.name, error.rule, error.remedy)), "name, rule and remedy"
-        assert re.fullmatch(r"`.+` must .+, got .*; .+\.", text, re.DOTALL), text
+        assert re.fullmatch(r"`.+` must .+, got .*; .+[.?…]", text, re.DOTALL), text
     else:
         assert re.fullmatch(r"the simulator .+ \(at state .+, action .+\); .+\.", text, re.DOTALL), text
     assert re.search(says, text, re.DOTALL), text

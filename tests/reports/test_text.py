@@ -18,12 +18,15 @@ from saddleback import zoo
 from saddleback.certificates import Certificate
 from saddleback.errors import Remark
 from saddleback.exact import mixture_values, solve_exactly
+from saddleback.problem.criteria import UNSEEN
 from saddleback.problem.policies import MixturePolicy, TabularPolicy
 from saddleback.reports.text import print_exact
 from saddleback.runs.answer import ConstraintReport, MemberReport
-from saddleback.runs.numbers import at_most, between, confidence, number, percent, symbol
+from saddleback.runs.constraint_report import shown_prices
+from saddleback.runs.numbers import at_most, between, confidence, in_unit, limits_in, number, percent, symbol
 from saddleback.runs.text import print_solution
 from saddleback.runs.verdict import Reason, Shortfall, Status, Verdict
+from saddleback.runs.words import sentence
 from saddleback.simulators.table import Table
 from saddleback.solving.solution import Solution
 from spelled_out import solve
@@ -161,8 +164,9 @@ def test_any_names_and_numbers_fit(rows: list[tuple[str, float]], members: int) 
     with_proof = printed(print_solution, answer(table, values, members=members, certificate=proof), check)
     text = printed(print_solution, answer(table, values, members=members), check)
     for value in values:
+        value, slack = (0.0 if abs(x) <= UNSEEN else x for x in (value, value - 0.1))  # of [0, 1], as H = 1
         assert number(value) in text.split()
-        assert number(value - 0.1) in text.split()
+        assert number(slack) in text.split()
         assert with_proof.split().count(number(value)) > text.split().count(number(value))
     table_text = text[text.index("quantity") : text.index("Values are")]
     for name in given_names:  # folded over lines, so the characters are counted, not the word found
@@ -186,8 +190,10 @@ def test_an_infeasible_problem_shows_no_policy() -> None:
     verdict = Verdict(Status.INFEASIBLE, Reason.NO_POLICY, shortfalls=(Shortfall("constraint-0", ">=", 0.5, 0.2),))
     text = printed(print_solution, Solution(verdict, problem, 10, max_slack=-0.3))
     assert words(text).startswith("bandit: infeasible. No policy meets 'constraint-0'")
-    assert "largest reachable slack is -0.3" in words(text)
-    assert "estimate" not in text and "mixture" not in text
+    assert words(text).endswith(
+        "By the estimates, which are no proof, the largest slack of 'constraint-0' that a policy reaches is -0.3 (negative: it is missed)."
+    )
+    assert "likely" not in text and "mixture" not in text
 
 
 def test_members_say_which_constraints_they_miss() -> None:
@@ -224,10 +230,36 @@ def test_exact_answers() -> None:
     text = printed(print_exact, table.problem(), solve_exactly(table))
     assert "optimal value 5" in text  # 8·(1 − 0.25 − 0.125)
     assert words(text).count(" 8 ") == 2  # each constraint takes the reward's place one for one
-    assert "Slater constant (room left by the constraints): 0.3125." in text
+    assert "Slater constant (room left by the constraints): 0.3125 as a discounted total." in words(text)
     infeasible = bandit([0.75, 0.75])
     text = printed(print_exact, infeasible.problem(), solve_exactly(infeasible))
-    assert text == "bandit: infeasible. Largest reachable slack -0.25.\n"
+    said = "bandit: infeasible. The largest slack of the tightest constraint that a policy reaches is -0.25 as a discounted total"
+    assert words(text) == f"{said} (negative: it is missed)."
+
+
+def test_rounding_is_shown_as_nothing() -> None:
+    """Values, limits, slacks and prices that are rounding of what the signals add up to, whatever their unit."""
+    noise = [1.4e-16, -3.55e-15]
+    problem = bandit([0.1, 0.1], reward=8.0).problem()
+    for unit, x in zip((problem.reward_unit, *problem.units), (1e-9, *noise), strict=True):
+        assert in_unit(unit, x) == "0" and limits_in(unit, (x, -x)) == "0 to 0" and unit.say(x, number) == "0"
+        assert in_unit(unit, 3e-8) == "3e-08"
+    assert shown_prices(problem, [5e-10, 0.25]) == [0.0, 0.25]
+    small = dataclasses.replace(bandit([1e-13]), constraints=1e-12 * bandit([0.1]).constraints, ranges=((0.0, 1e-12),))
+    assert in_unit(small.problem().units[0], 5e-13) == "5e-13"  # not noise, in a unit like this
+    assert number(-0.0) == "0"
+    verdict = Verdict(
+        Status.UNDECIDED, Reason.PROBABLY_NO_POLICY, shortfalls=(Shortfall("a", "<=", 0.5, 1.4e-16, problem.units[0]),)
+    )
+    assert "(the best found: 0)" in sentence(verdict)
+
+
+def test_a_forecast_names_the_samples() -> None:
+    verdict = Verdict(Status.UNDECIDED, Reason.FEASIBILITY_OPEN, times=(3.3, 11.0))
+    assert "3.3 to 11 times as many samples should settle it (`--samples 990000` to `--samples 3300000`)" in sentence(
+        verdict, 299_000
+    )
+    assert "`--samples`" in sentence(Verdict(Status.UNDECIDED, Reason.FEASIBILITY_OPEN), 299_000)
 
 
 def test_words_around_numbers() -> None:

@@ -3,8 +3,11 @@
 import re
 import tomllib
 
+import pytest
+
 from places import ROOT
-from saddleback import InputError, SimulatorError, Status
+from saddleback import InputError, SimulatorError, Status, solve, zoo
+from saddleback.theory import plan
 
 PAGE = (ROOT / "README.md").read_text()
 
@@ -32,3 +35,22 @@ def test_the_exit_codes_are_those_of_the_code():
     table = PAGE[PAGE.index("## Exit codes") : PAGE.index("## The paper")]
     codes = {int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)}
     assert codes >= {s.exit_code for s in Status} | {InputError.exit_code, SimulatorError.exit_code}
+
+
+@pytest.mark.slow
+def test_the_measured_figures_of_wireless_are_those_that_its_commands_print():
+    """From `saddleback solve wireless --feasibility relaxed`, and the worst case that `plan` names for a loss of 1."""
+    problem, simulator = (instance := zoo.make("wireless")).problem, instance.simulator
+    found = solve(problem, simulator, samples=1_000_000, feasibility="relaxed", seed=0)
+    proof, pairs = found.certificate, problem.num_states * problem.num_actions
+    theory = plan(
+        1.0 / problem.reward_span, 0.05, kind="tabular", gamma=0.9, num_pairs=pairs, zeta=1.2, feasibility="relaxed"
+    )
+    mantissa, exponent = f"{theory.samples:.1e}".split("e")
+    power = str(int(exponent)).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    for figure in (
+        f"| at most {proof.gap:.2g} of {found.value:.3g} after {found.samples:,} calls |",
+        f"| worst-case theory: {mantissa}·10{power} calls for a loss of 1 |",
+        f"| {found.settings['iterations']} (wireless) |",
+    ):
+        assert figure in PAGE, figure

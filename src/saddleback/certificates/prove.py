@@ -51,7 +51,7 @@ from saddleback.sampling.trajectories import plan_rollouts
 from saddleback.simulators.generative_model import GenerativeModel, Stream
 
 _LEAST_ROLLOUTS, _MOST_STARTS = 30, 16
-_NO_INFORMATION = "from so few samples it would say nothing, so none were spent on it"
+_NO_INFORMATION = "from so few samples it would say nothing, so none were spent on it; allow more (`--samples`)"
 
 
 def draw_fresh(guide: Guide, model: GenerativeModel, plans: Sequence[BoundPlan], request: Request) -> Buffer:

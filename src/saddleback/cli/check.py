@@ -9,12 +9,13 @@ import typer
 
 from saddleback.cli.common import Console, Json, Parameters, Seed, Target, Timeout, print_json
 from saddleback.cli.drawing import TimeLimit, Workers, announce
+from saddleback.errors import at_least
 from saddleback.reports.text import print_check
 from saddleback.runs.targets import load_target
 from saddleback.runs.verdict import ExitCode
 from saddleback.sampling.examination import questions_drawn
 from saddleback.sampling.executors import make
-from saddleback.simulators.checks import run_checks
+from saddleback.simulators.checks import LEAST_CALLS, MOST_CALLS, run_checks
 from saddleback.solving.progress import display
 
 
@@ -30,6 +31,7 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Look for mistakes in a simulator, its rewards, constraints and features: before samples are paid for."""
+    at_least("--budget", calls, LEAST_CALLS, MOST_CALLS, "fewer would show little, more would hardly show more")
     instance = load_target(target, settings or [])
     problem, model = instance.problem, instance.simulator
     with display() as show, closing(make(None, workers)) as crew:

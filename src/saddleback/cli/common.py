@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -105,6 +106,16 @@ def totals_at(problem: CMDP, constraint: int, text: str) -> list[float]:
     most = 1000
     require(len(found) <= most, "--at", f"must be at most {most:,} thresholds", len(found), "ask for fewer at a time")
     return found
+
+
+def say_kept(run: Path | None, policy: Path | None = None) -> None:
+    """One line on stderr, as it is no part of the answer: where it was written, and what comes next."""
+    said = [] if policy is None else [f"The policy is in {plain_text(str(policy), 1000)}."]
+    if run is not None:
+        name = plain_text(str(run), 1000)
+        said.append(f"Kept in {name}. Next: saddleback report {shlex.quote(name)}")
+    if said:
+        Console(stderr=True, highlight=False).print(" ".join(said), markup=False, soft_wrap=True)
 
 
 def print_json(data: dict[str, Any]) -> None:

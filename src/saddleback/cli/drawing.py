@@ -49,13 +49,15 @@ def announce(text: str) -> None:
 
 @contextmanager
 def resumable(place: Path | None) -> Iterator[None]:
-    """Ctrl-C during a run that keeps its samples says how to go on."""
+    """Ctrl-C during a run that keeps its samples says how to go on, and of one that keeps none that this is so."""
     try:
         yield
     except KeyboardInterrupt:
-        if place is None or not (work_folder(place) / REQUEST).is_file():
+        if place is not None and not (work_folder(place) / REQUEST).is_file():
             raise
-        command = f"saddleback resume {shlex.quote(plain_text(str(place), 1000))}"
-        text = f"interrupted; what was drawn is kept. Go on with: {command}"
+        text = "interrupted; without --out nothing is kept"
+        if place is not None:
+            command = f"saddleback resume {shlex.quote(plain_text(str(place), 1000))}"
+            text = f"interrupted; what was drawn is kept. Go on with: {command}"
         Console(stderr=True, highlight=False).print(text, markup=False, soft_wrap=True)
         raise typer.Exit(interrupted_code()) from None

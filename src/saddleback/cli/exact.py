@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from saddleback.cli.common import At, Console, Json, Limits, Parameters, Target, constraint_named, print_json, totals_at
+from saddleback.cli.common import (
+    At,
+    Console,
+    Json,
+    Limits,
+    Parameters,
+    Target,
+    constraint_named,
+    print_json,
+    say_kept,
+    totals_at,
+)
 from saddleback.errors import InputError, plain_text, require
 from saddleback.problem.policy_file import save_policy
 from saddleback.reports.text import print_exact, print_exact_frontier
@@ -95,4 +106,5 @@ def exact(
         print_json(exact_json(instance, answer, conflict))
     else:
         print_exact(Console(), problem, answer, conflict or ())
+        say_kept(out, None if mixture is None else policy)
     raise typer.Exit(ExitCode.ANSWERED if answer.status == "optimal" else ExitCode.INFEASIBLE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,7 +20,7 @@ from saddleback.cli.common import (
     print_json,
     totals_at,
 )
-from saddleback.cli.drawing import Workers
+from saddleback.cli.drawing import Workers, announce
 from saddleback.errors import require
 from saddleback.problem.phases import phase
 from saddleback.reports.text import frontier_json, print_frontier
@@ -27,6 +28,7 @@ from saddleback.runs.limits import with_limit_settings
 from saddleback.runs.run_folder import load_run
 from saddleback.runs.settings import Method, Settings
 from saddleback.runs.targets import load_run_problem, load_target
+from saddleback.runs.unfinished import is_unfinished
 from saddleback.runs.verdict import ExitCode
 from saddleback.sampling.executors import open_executor
 from saddleback.solving.frontier import Frontier
@@ -66,11 +68,12 @@ def frontier(
     Settings(delta=delta, seed=seed)  # which are checked there
     rule = "must not be negative"
     require(certificate_samples >= 0, "--certificate-samples", rule, certificate_samples, "0 means no band")
-    if os.path.isdir(target):
+    if os.path.isdir(target) or is_unfinished(Path(target)):
         given = {"--set": settings, "--limit": limit, "--samples": samples}
         for name, value in {**given, "--certificate-samples": certificate_samples or None}.items():
             rule = "must not be given with a run, whose own samples are used"
-            require(value is None, name, rule, value, "leave it out, or name the problem itself")
+            told = " ".join(value) if isinstance(value, list) else value
+            require(value is None, name, rule, told, "leave it out, or name the problem itself")
         stored = load_run(target)
         problem = load_run_problem(stored)
         moving = constraint_named(problem, constraint)
@@ -81,6 +84,11 @@ def frontier(
     problem, model = instance.problem, instance.simulator
     moving = constraint_named(problem, constraint)
     wanted = None if at is None else totals_at(problem, moving, at)
+    name = problem.constraints[moving].name
+    for text in (text for text in limit or () if text.partition("=")[0].strip() == name):
+        announce(
+            f"--limit {text} changes nothing: the threshold of '{name}' is the one that moves; --at says where to."
+        )
     with (
         display() as progress,
         open_executor(workers, None, timeout, problem=problem, simulator=model, progress=progress) as crew,

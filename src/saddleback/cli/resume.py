@@ -63,7 +63,7 @@ def _take_up(
         accept_code(work.place, instance.problem, instance.simulator)
     if request.verb == "solve":
         replacing = (work.place / MANIFEST).is_file()
-        output = Output(work, replacing, as_json=as_json, callbacks=callbacks, force_files=force)
+        output = Output(work, replacing, as_json=as_json, callbacks=callbacks, force_files=force, out=work.place)
         answer(request.target, settings, request.options, drawing, output, source, request.path)
     else:
         draw(request.target, settings, work, request.options, drawing, as_json, source, request.path)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from saddleback.cli.common import Console, Json, Limits, Parameters, Seed, Target, Timeout, print_json
+from saddleback.cli.common import Console, Json, Limits, Parameters, Seed, Target, Timeout, print_json, say_kept
 from saddleback.cli.drawing import Callbacks, ExecutorName, Workers, resumable
 from saddleback.designs import BY_NAME as DESIGNS
 from saddleback.errors import InputError, one_of, plain_text, require
@@ -162,12 +162,12 @@ def solve(
             with_limit_settings(settings, limit),
             options,
             drawing,
-            Output(work, force, policy, check, as_json, callback or [], force),
+            Output(work, force, policy, check, as_json, callback or [], force, out),
         )
 
 
 class Output(NamedTuple):
-    """Where the answer goes; ``force`` is for the run, ``force_files`` for all else."""
+    """Where the answer goes; ``force`` is for the run, ``force_files`` for all else; ``out`` is the run as it was named."""
 
     work: Work | None = None
     force: bool = False
@@ -176,6 +176,7 @@ class Output(NamedTuple):
     as_json: bool = False
     callbacks: Sequence[str] = ()
     force_files: bool = False
+    out: Path | None = None
 
 
 def answer(
@@ -228,6 +229,8 @@ def answer(
             print_solution(Console(), solution, truth)
             if executor.finding is not None:
                 Console().print(f"This run cannot be repeated: {executor.finding}", markup=False, highlight=False)
+    if not output.as_json:
+        say_kept(None if place is None else output.out, None if solution.mixture is None else output.policy)
     raise typer.Exit(solution.status.exit_code)
 
 

@@ -32,7 +32,7 @@ from saddleback.problem.actions import (
     read_preferred,
     stand_ins_of,
 )
-from saddleback.problem.criteria import Criterion, Discounted, Unit
+from saddleback.problem.criteria import UNSEEN, Criterion, Discounted, Unit
 from saddleback.problem.names import action_index, check_words, read_actions, state_space
 from saddleback.problem.policies import Policy
 from saddleback.problem.signals import Constraint as Constraint
@@ -167,7 +167,7 @@ class CMDP:
         up = np.array([not self.minimise] + [c.sense == ">=" for c in self.constraints])
         low, high = np.array([s.low for s in self.signals]), np.array([s.high for s in self.signals])
         H = self.horizon
-        b = np.array([unit.total(c.threshold) for c, unit in zip(self.constraints, self.units, strict=True)])
+        b = np.array([c.unit(self.horizon).total(c.threshold) for c in self.constraints])
         with np.errstate(all="ignore"):
             base, scale = np.where(up, low, high), np.where(up, high - low, low - high)
             thresholds = (b - base[1:] * H) / scale[1:]
@@ -267,7 +267,13 @@ class CMDP:
     @property
     def units(self) -> tuple[Unit, ...]:
         """What each constraint was given in, and is shown in."""
-        return tuple(c.unit(self.horizon) for c in self.constraints)
+        rows = zip(self.constraints, np.abs(self.scale[1:]).tolist(), strict=True)
+        return tuple(replace(c.unit(self.horizon), rounding=UNSEEN * self.horizon * span) for c, span in rows)
+
+    @property
+    def reward_unit(self) -> Unit:
+        """That of the reward, or cost: discounted totals."""
+        return Unit(horizon=self.horizon, rounding=UNSEEN * self.horizon * self.reward_span)
 
     def user_thresholds(self) -> Array:
         """The thresholds as discounted totals in the user's units, ``(m,)``."""

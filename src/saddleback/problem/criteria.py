@@ -14,12 +14,15 @@ where a total is turned into what a constraint was given in, and into words.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from saddleback.errors import discount
 
 UnitName = Literal["discounted", "per-step"]
+
+UNSEEN = 2e-9
+"""Of the most that a signal can add up to: what is smaller is rounding, and people are shown 0."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +31,12 @@ class Unit:
 
     name      "discounted", for totals, or "per-step"
     horizon   H, a total of one per step
+    rounding  totals up to this are shown as 0
     """
 
     name: UnitName = "discounted"
     horizon: float = 1.0
+    rounding: float = field(default=0.0, compare=False)
 
     @property
     def per_step(self) -> bool:
@@ -62,6 +67,10 @@ class Unit:
         """A discounted total in this unit."""
         return float(total) / self.size
 
+    def shown(self, total: float) -> float:
+        """As :meth:`of`, for people: without the noise of rounding, and without a sign of zero."""
+        return 0.0 if abs(total) <= self.rounding else self.of(total)
+
     def limits_of(self, totals: tuple[float, float]) -> tuple[float, float]:
         """Two limits in this unit."""
         return self.of(totals[0]), self.of(totals[1])
@@ -76,7 +85,7 @@ class Unit:
 
     def say(self, total: float, number: Callable[[float], str] = "{:.6g}".format, *, both: bool = False) -> str:
         """A discounted total as people read it: "0.15 per step", with ``both`` "0.15 per step (7.5 as a discounted total)"."""
-        here = number(self.of(total)) + self.suffix
+        here = number(self.shown(total)) + self.suffix
         if not both:
             return here
         return (

@@ -92,6 +92,9 @@ class FiniteStates:
         )
         object.__setattr__(self, "num", num)
 
+    def __str__(self) -> str:
+        return f"states 0 to {self.num - 1}"
+
     def index(self, state: Any) -> int:
         """The place of one of the user's states, or an :class:`InputError`."""
         i = whole_number("state", state, 0, f"the states are 0 to {self.num - 1}")

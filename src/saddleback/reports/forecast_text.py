@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
@@ -136,7 +137,9 @@ def _room(found: Forecast) -> str:
     alone = problem.num_constraints == 1
     scale = problem.units[0].of(abs(float(problem.scale[1]))) if alone else 1.0
     words = problem.units[0].suffix if alone else " in utilities"
-    estimate, low, high = (number(scale * x) for x in (slater.estimate, slater.low, slater.high))
+    tightest = float(problem.thresholds.max())  # which no policy can miss, or leave, by more than its values allow
+    ends = np.clip([slater.estimate, slater.low, slater.high], -tightest, problem.horizon - tightest)
+    estimate, low, high = (number(scale * x) for x in ends.tolist())
     return f"The constraints leave room ζ = {estimate}{words} ({low} to {high}, measured, not proved)."
 
 

@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from saddleback.errors import plain_text
 from saddleback.problem.cmdp import CMDP
-from saddleback.runs.constraint_report import prices_in_units
+from saddleback.runs.constraint_report import shown_best, shown_price, shown_prices
 from saddleback.runs.contradiction import ConflictReport
 from saddleback.runs.numbers import (
     add_row,
@@ -26,6 +26,7 @@ from saddleback.runs.numbers import (
     room_in_units,
     wanted,
 )
+from saddleback.runs.words import slack_sentence
 
 if TYPE_CHECKING:  # whoever calls has loaded what is printed, and no verb needs all of it
     from saddleback.certificates import Certificate
@@ -74,17 +75,16 @@ def print_exact(console: Console, problem: CMDP, answer: ExactAnswer, conflict: 
     """The known answer of a table, or what contradicts what."""
     name = f"[bold]{escape(problem.name)}[/bold]"
     if answer.status != "optimal":
-        console.print(
-            f"{name}: [red]infeasible[/red]. Largest reachable slack {room_in_units(problem, answer.max_slack)}."
-        )
+        far = escape(slack_sentence(problem, answer.max_slack, exact=True))
+        console.print(f"{name}: [red]infeasible[/red]. {far}")
         from saddleback.runs.text import print_conflict
 
         print_conflict(console, problem, conflict)
         return
-    console.print(f"{name}: optimal value {number(answer.value)} (discounted total).")
+    console.print(f"{name}: optimal value {in_unit(problem.reward_unit, answer.value)} (discounted total).")
     price = "price (reward per unit of threshold)"
     table = empty_table(None, ["constraint", "wanted"], ["value", price], ranges=[price])
-    prices = prices_in_units(problem, answer.multipliers.tolist())
+    prices = shown_prices(problem, answer.multipliers.tolist())
     for c, unit, v, p in zip(problem.constraints, problem.units, answer.constraint_values, prices, strict=True):
         add_row(table, c.name, wanted(c, unit), in_unit(unit, float(v)), number(p))
     console.print(table)
@@ -98,8 +98,8 @@ def print_exact_frontier(
 ) -> None:
     """Threshold, best reward and price, one row per threshold; a dash where no policy meets it."""
     moving = problem.constraints[constraint]
-    unit = problem.horizon if moving.units == "per-step" else 1.0
-    what = "an average per step" if moving.units == "per-step" else "a discounted total"
+    unit = problem.units[constraint]
+    what = "an average per step" if unit.per_step else "a discounted total"
     console.print(
         f"[bold]{escape(problem.name)}[/bold]: the best {problem.objective} (discounted total) against "
         f"'{escape(moving.name)}' {moving.sense} threshold ({what}), from the known table."
@@ -107,8 +107,9 @@ def print_exact_frontier(
     table = empty_table(None, [], [f"{moving.name} {moving.sense}", problem.objective, "price"])
     for threshold, answer in points:
         met = answer.status == "optimal"
-        price = number(float(answer.multipliers[constraint]) * unit) if met else number(None)
-        add_row(table, number(threshold / unit), number(answer.value if met else None), price)
+        price = shown_price(problem, constraint, float(answer.multipliers[constraint])) if met else None
+        value = in_unit(problem.reward_unit, answer.value if met else None)
+        add_row(table, in_unit(unit, threshold), value, number(price))
     console.print(table)
     spent = "cost added" if problem.minimise else "reward lost"
     console.print(f"Price is {spent} per unit of threshold; a dash: no policy meets that threshold.")
@@ -118,7 +119,7 @@ def print_frontier(console: Console, curve: Frontier, of_run: bool = False) -> N
     """Threshold, best reward, price and mixture, one row per threshold; ``of_run`` where a finished run had kept it."""
     from saddleback.certificates.certificate import SUSPECTED
 
-    problem, unit = curve.problem, curve.unit
+    problem, unit, rewards = curve.problem, curve.unit, curve.problem.reward_unit
     moving = problem.constraints[curve.constraint]
     console.print(
         f"[bold]{escape(problem.name)}[/bold]: the best {problem.objective} against '{escape(moving.name)}' {moving.sense} threshold "
@@ -133,25 +134,36 @@ def print_frontier(console: Console, curve: Frontier, of_run: bool = False) -> N
         "mixture",
     ]
     table = empty_table(None, [], columns, ranges=["proved limits", "mixture"])
+    rows = dict[tuple[str, ...], None]()  # rows that read the same are one
     for point in curve.points:
         mixture = " + ".join(f"{w:.3f}" for w in sorted(point.mixture.weights, reverse=True))
-        known = between((point.low, point.high)) if proved else number(point.gap)
-        price = number(unit.price_of(point.multiplier))
-        add_row(table, in_unit(unit, point.threshold), number(point.value), known, price, mixture)
+        known = limits_in(rewards, (point.low, point.high)) if proved else in_unit(rewards, point.gap)
+        price = number(shown_price(problem, curve.constraint, point.multiplier))
+        best = number(shown_best(problem, curve.constraint, point.value, point.multiplier))
+        rows[in_unit(unit, point.threshold), best, known, price, mixture] = None
+    for row in rows:
+        add_row(table, *row)
     console.print(table)
+    if len(rows) == 1 < len(curve.points):
+        name = f"'{escape(moving.name)}'"
+        console.print(
+            f"{name} does not bind: the best {problem.objective} is had at the last threshold that can be met."
+        )
     spent = "cost added" if problem.minimise else "reward lost"
-    console.print(f"Price is {spent} per unit of threshold.")
+    gap = "" if proved else " Gap bounds what another mixture could add, by the same estimates."
+    console.print(f"Price is {spent} per unit of threshold.{gap}")
     if curve.band is None and of_run:
         console.print("Estimates, not proofs, from the policies that the run has kept; no sample was drawn for them.")
         return
     if curve.band is None:
         console.print("Estimates, not proofs; `--certificate-samples` draws a confidence band.")
         return
-    below, above = ("high", "low") if problem.minimise else ("low", "high")
+    below, above = (curve.band.assumes[end] for end in (("high", "low") if problem.minimise else ("low", "high")))
+    needs = f"This assumes {below}." if below == above else f"Below this assumes {below}; above, {above}."
     console.print(
         f"The true curve lies within the proved limits at every threshold, with {confidence(curve.band.confidence)} "
-        f"confidence, from {curve.band.samples:,} further calls; a dash: no policy is proved to meet that threshold. Below "
-        f"this assumes {curve.band.assumes[below]}; above, {curve.band.assumes[above]}."
+        f"confidence, from {curve.band.samples:,} further calls; a dash: no policy is proved to meet that threshold. "
+        f"{needs}"
     )
     for remark in curve.band.contradictions:
         console.print(f"[red]Contradiction:[/red] {escape(remark.text)}, so there is no bound above. {SUSPECTED}.")
@@ -215,5 +227,5 @@ def print_recheck(console: Console, run: Run, checks: Sequence[Check]) -> None:
             f"Not checked: {escape(', '.join(open_))}; `saddleback certify` without --recheck draws new samples."
         )
     console.print(
-        f"Nor are {'; '.join(NOT_CHECKED)}. Rollouts or counts replaced as a whole cannot be told from others."
+        f"{'Nor are' if open_ else 'Not checked are'} {'; '.join(NOT_CHECKED)}. Rollouts or counts replaced as a whole cannot be told from others."
     )

@@ -142,7 +142,7 @@ class Answer:
     @property
     def message(self) -> str:
         """The verdict in a sentence, without a full stop."""
-        return sentence(self.verdict)
+        return sentence(self.verdict, self.samples)
 
     def to_json(self) -> dict[str, Plain]:
         """One JSON-ready object; the keys are the command line's contract."""

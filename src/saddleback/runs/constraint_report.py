@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from saddleback.files.json_file import Record
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.criteria import UnitName
+from saddleback.problem.criteria import UNSEEN, UnitName
 
 
 class InUnits(Record, frozen=True):
@@ -51,6 +51,23 @@ def constraint_report(
         ends = (None if x is None else unit.of(x) for x in (low, high))
         shown = InUnits(unit.of(value), c.threshold, unit.of(slack), *ends)
     return ConstraintReport(c.name, value, threshold, c.sense, slack, low, high, unit.name, shown)
+
+
+def shown_price(problem: CMDP, i: int, multiplier: float) -> float:
+    """The price of constraint i in its unit, for people: 0 where it is rounding."""
+    rounding = UNSEEN * problem.reward_span / abs(float(problem.scale[1 + i]))
+    return 0.0 if abs(multiplier) <= rounding else problem.units[i].price_of(multiplier)
+
+
+def shown_best(problem: CMDP, i: int, value: float, multiplier: float) -> float:
+    """The best reward at a threshold of constraint i, for people: 0 where it is no more than the threshold's rounding buys."""
+    bought = abs(multiplier) * problem.units[i].rounding
+    return 0.0 if abs(value) <= bought else problem.reward_unit.shown(value)
+
+
+def shown_prices(problem: CMDP, multipliers: Sequence[float]) -> list[float]:
+    """As :func:`prices_in_units`, for people."""
+    return [shown_price(problem, i, x) for i, x in enumerate(multipliers)]
 
 
 def prices_in_units(problem: CMDP, multipliers: Sequence[float]) -> list[float]:

@@ -26,6 +26,7 @@ def number(x: float | None) -> str:
     """Four significant digits, fewer where that would be long, or a dash where there is no number."""
     if x is None or math.isnan(x):
         return "–"
+    x += 0.0  # no sign of zero
     return next(text for form in (".4g", ".2e", ".1e") if len(text := format(x, form)) <= _LONGEST)
 
 
@@ -41,17 +42,19 @@ def at_most(limit: float | None, minimise: bool = False) -> str:
 
 def in_unit(unit: Unit, total: float | None) -> str:
     """A discounted total as a number of the unit that its constraint was given in, or a dash."""
-    return number(None if total is None else unit.of(total))
+    return number(None if total is None else unit.shown(total))
 
 
 def limits_in(unit: Unit, totals: Sequence[float | None] | None) -> str:
     """Two limits of such a value, or a dash."""
-    return between(None if totals is None else [None if x is None else unit.of(x) for x in totals])
+    return between(None if totals is None else [None if x is None else unit.shown(x) for x in totals])
 
 
 def room_in_units(problem: CMDP, slack: float) -> str:
-    """What is left, or missing, of the constraints together: in the unit of the only one, else as a discounted total."""
-    return problem.units[0].say(slack, number) if problem.num_constraints == 1 else number(slack)
+    """What is left, or missing, of the constraints together: in the unit of all of them, else as a discounted total."""
+    units = problem.units
+    alike = len(set(units)) == 1 and (units[0].per_step or len(units) == 1)
+    return units[0].say(slack, number) if alike else f"{number(slack)} as a discounted total"
 
 
 def wanted(constraint: Constraint, unit: Unit, *, signs: bool = False) -> str:

@@ -49,6 +49,7 @@ from saddleback.runs.file_names import MANIFEST, SAMPLES, TRACE, FileName
 from saddleback.runs.outputs import check_replaceable_run
 from saddleback.runs.problem_record import MOST_BYTES as MOST_QUESTION
 from saddleback.runs.problem_record import QuestionRecord
+from saddleback.runs.unfinished import absent_run
 from saddleback.runs.work_folder import Work, owned
 from saddleback.simulators.table import Table
 
@@ -224,8 +225,7 @@ def load_run(path: str | os.PathLike[str]) -> Run:
     """Read and check a run; every fault is an :class:`InputError` that names the file."""
     path = Path(path)
     if not os.path.isdir(path):  # which is False for names that the system does not take, where pathlib raises
-        found = "a file" if os.path.isfile(path) else "no such folder"
-        raise InputError("RUN", "must be a folder that `solve --out` wrote", f"{path} ({found})", "check the path")
+        raise absent_run(path)
     manifest = read_record(path / MANIFEST, ManifestRecord, _MOST_MANIFEST, _AGAIN)
     for name, entry in manifest.files.items():
         _check_file(path / name, entry)

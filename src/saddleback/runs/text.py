@@ -20,24 +20,23 @@ from saddleback.certificates.assumptions import Assumptions
 from saddleback.certificates.certificate import ROUNDING, SUSPECTED
 from saddleback.problem.cmdp import CMDP
 from saddleback.runs.answer import Answer, MemberReport
-from saddleback.runs.constraint_report import prices_in_units
+from saddleback.runs.constraint_report import shown_prices
 from saddleback.runs.contradiction import ConflictReport, conflict_sentences
 from saddleback.runs.numbers import (
     add_row,
     at_most,
-    between,
     confidence,
     count,
     empty_table,
     in_unit,
     limits_in,
     number,
-    room_in_units,
+    percent,
     sentence,
     wanted,
 )
 from saddleback.runs.verdict import Status
-from saddleback.runs.words import standing
+from saddleback.runs.words import slack_sentence, standing
 
 _WIDTH = 100
 _ROUNDING = 1e-9
@@ -52,8 +51,7 @@ def print_solution(console: Console, solution: Answer, check: Mapping[str, Any] 
     headline = f"[bold]{escape(problem.name)}[/bold]: [{colour}]{solution.status.value}[/{colour}]."
     console.print(f"{headline} {escape(sentence(solution.message))}")
     if solution.max_slack is not None:
-        slack = room_in_units(problem, solution.max_slack)
-        console.print(f"The largest reachable slack is {slack} (negative: nothing is feasible).")
+        console.print(escape(slack_sentence(problem, solution.max_slack, exact=not solution.samples)))
     if problem.num_constraints > 1:  # of one the verdict says it all
         print_conflict(console, problem, solution.conflict)
     if solution.mixture is not None:
@@ -113,7 +111,10 @@ def _limits(solution: Answer) -> list[str]:
     if certificate is None or certificate.value is None:
         return []
     rows = zip(solution.problem.units, certificate.constraints, strict=True)
-    return [between(certificate.value), *(limits_in(unit, limits) for unit, limits in rows)]
+    return [
+        limits_in(solution.problem.reward_unit, certificate.value),
+        *(limits_in(unit, limits) for unit, limits in rows),
+    ]
 
 
 def _answer_table(solution: Answer) -> RichTable:
@@ -125,9 +126,9 @@ def _answer_table(solution: Answer) -> RichTable:
     problem, found = solution.problem, zip(solution.problem.units, solution.constraints, strict=True)
     likely = ["", *("" if c.low is None else limits_in(unit, (c.low, c.high)) for unit, c in found)]
     limits = proved or likely
-    add_row(table, problem.objective, problem.wanted, number(solution.value), limits[0], "", "")
+    add_row(table, problem.objective, problem.wanted, in_unit(problem.reward_unit, solution.value), limits[0], "", "")
     # Where no mixture is feasible there are no prices.
-    prices: Sequence[float | None] = prices_in_units(problem, solution.multipliers)
+    prices: Sequence[float | None] = shown_prices(problem, solution.multipliers)
     prices = prices or [None] * len(solution.constraints)
     rows = zip(problem.constraints, problem.units, solution.constraints, limits[1:], prices, strict=True)
     for asked, unit, c, within, price in rows:
@@ -161,8 +162,9 @@ def _truth_table(solution: Answer, check: Mapping[str, Any]) -> RichTable:
     """What the policy is really worth, and the best that any policy is, from the known transition probabilities."""
     table = empty_table("The truth, from the known table", ["quantity", "wanted"], ["truth", "optimum"])
     best = check["optimum"]
-    add_row(table, solution.problem.objective, solution.problem.wanted, number(check["value"]), number(best["value"]))
     problem = solution.problem
+    rewards = (in_unit(problem.reward_unit, found["value"]) for found in (check, best))
+    add_row(table, problem.objective, problem.wanted, *rewards)
     optima = best["constraints"] or [None] * problem.num_constraints  # empty where no policy meets the constraints
     for c, unit, value, optimum in zip(problem.constraints, problem.units, check["constraints"], optima, strict=True):
         add_row(table, c.name, wanted(c, unit), in_unit(unit, value), in_unit(unit, optimum))
@@ -186,7 +188,7 @@ def _members_table(solution: Answer) -> RichTable:
         cells = [in_unit(unit, value) + (" (misses)" if c.name in missed else "") for unit, c, value in shown]
         if wide:
             cells = [", ".join(missed) or "none"]
-        add_row(table, f"{member.weight:.4f}", number(member.value), *cells)
+        add_row(table, f"{member.weight:.4f}", in_unit(problem.reward_unit, member.value), *cells)
     rest = order[_MOST_MEMBERS:]
     if rest:
         add_row(table, f"{sum(m.weight for m in rest):.4f}", f"{len(rest)} more", *[""] * len(heads))
@@ -229,7 +231,7 @@ def _table(problem: CMDP, certificate: Certificate) -> RichTable:
     least, most = least + rounding, most - rounding
     low, high = certificate.value
     known = "no information: the whole range" if low <= least and high >= most else ""
-    add_row(table, f"{problem.objective} of this policy", between(certificate.value), known)
+    add_row(table, f"{problem.objective} of this policy", limits_in(problem.reward_unit, certificate.value), known)
     verdicts = _constraint_verdicts(problem, certificate)
     rows = zip(problem.constraints, problem.units, certificate.constraints, verdicts, strict=True)
     for c, unit, limits, word in rows:
@@ -305,13 +307,13 @@ def _room(problem: CMDP, certificate: Certificate) -> str:
     if room is None:
         return "Nothing is proved: there were too few samples for a bound."
     if not certificate.infeasible:
-        return "Not proved: the fresh samples leave it possible that some policy meets the constraints; draw more."
+        return "Not proved: the fresh samples leave it possible that some policy meets the constraints; allow more `--samples`."
     chance = ""  # by arithmetic
     if certificate.samples:
         chance = f" with {confidence(certificate.confidence)} confidence"
     sure = f"Proved{chance}: no policy meets the constraints"
     if problem.num_constraints > 1:
-        missed = f"{number(-room)} or more in utilities (signals scaled to lie between 0 and 1)"
+        missed = f"{percent(-room / problem.horizon)} or more of the range of its values"
         return f"{sure} together; every policy misses one of them by {missed}."
     missed = problem.units[0].say(-room * abs(float(problem.scale[1])), number)
     return f"{sure}; every policy misses '{problem.constraints[0].name}' by {missed} or more."

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, NamedTuple
 
+from saddleback.problem.cmdp import CMDP
 from saddleback.problem.criteria import Unit
+from saddleback.runs.numbers import room_in_units, roughly
 from saddleback.runs.verdict import Proof, Reason, Safest, Verdict
 
 _IF_LINEAR = "if P is linear in the features"
@@ -25,10 +28,10 @@ _SENTENCES = {
     Reason.HOLDS_BY_LIMITS: "every constraint should hold by its measured limits, which is not proved",
     Reason.HOLDS_PROVED: "every constraint is proved to hold",
     Reason.STRICT_NOT_PROVED: (
-        "the constraints could not be proved to hold strictly; draw more samples for the certificate"
+        "the constraints could not be proved to hold strictly; allow more samples (`--samples`), half of which are the proof's"
     ),
     Reason.NO_FEASIBLE_MIXTURE: (
-        "no mixture of the policies found meets the target, although some policy may; draw more samples"
+        "no mixture of the policies found meets the target, although some policy may; draw more samples (`--samples`)"
     ),
     Reason.FEATURES_CANNOT_TELL: (
         "no policy found meets the constraints, but the features cannot carry the rewards, so that proves nothing; use "
@@ -40,11 +43,11 @@ _SENTENCES = {
     ),
     Reason.MULTIPLIER_AT_CAP: (
         "a multiplier stayed at its cap U = {v.cap:.3g}, so the dual has not converged; raise the cap or the number of "
-        "samples, or move the threshold"
+        "samples (`--samples`), or move the threshold"
     ),
     Reason.STRICT_NOT_SHOWN: (
         "the constraint '{v.constraint}' could not be shown to hold strictly: its measured lower limit misses the "
-        "threshold; run more iterations, draw more samples, or move the threshold"
+        "threshold; run more iterations, draw more samples (`--samples`), or move the threshold"
     ),
     Reason.STILL_MISSED: (
         "after {v.iterations} iterations the constraint '{v.constraint}' is still missed, by more than its measured limits "
@@ -56,7 +59,7 @@ _SENTENCES = {
         "proved with probability {v.confidence:g}: the reward is within {v.epsilon:g} of the optimum{given}, and {held}"
     ),
     Reason.ACCURACY_UNMET: (
-        "an accuracy of {v.epsilon:g} was not proved within {v.allowed}: {shown}; allow more {v.limit} or ask for less"
+        "an accuracy of {v.epsilon:g} was not proved within {v.allowed}: {shown}; allow more {limit} or ask for less"
     ),
     Reason.OUT_OF_REACH: (
         "no policy can meet '{row.name}' {row.sense} {threshold}: with its range of values the {row.unit.words} "
@@ -70,7 +73,7 @@ _SENTENCES = {
     Reason.REFUTED: ("its own certificate refutes this policy: '{v.constraint}' is missed by {missed_by}; {remedy}"),
     Reason.ESTIMATES_OFF: (
         "the constraints hold by the solve's estimates, but these lie outside their proved limits, and by the estimate of the "
-        "proof itself '{v.constraint}' is missed by {missed_about}, which is not proved; draw more samples, or ask for "
+        "proof itself '{v.constraint}' is missed by {missed_about}, which is not proved; draw more samples (`--samples`), or ask for "
         "strict feasibility"
     ),
     Reason.OPTIMUM_OF_TABLE: "this is the optimum of the known table, computed and checked on it",
@@ -79,9 +82,9 @@ _SENTENCES = {
 """What happened, why, and what to do about it; ``v`` is the verdict, the other names are those of :func:`_phrases`."""
 
 
-def sentence(verdict: Verdict) -> str:
-    """The verdict in words, without a full stop."""
-    text = _SENTENCES[verdict.reason].format(v=verdict, **_phrases(verdict))
+def sentence(verdict: Verdict, samples: int = 0) -> str:
+    """The verdict in words, without a full stop; ``samples`` are the simulator calls from which it was found."""
+    text = _SENTENCES[verdict.reason].format(v=verdict, **_phrases(verdict, samples))
     text += "" if verdict.safest is None else _beside_safest(verdict.safest)
     return f"{text} (no a-priori guarantee)" if verdict.promised is False else text
 
@@ -90,23 +93,30 @@ def _beside_safest(s: Safest) -> str:
     if s.best_found:
         return f", by a policy whose reward, {s.own:.4g}, is also the best found"
     better = "no better" if s.no_better else "hardly better"
-    rest = f"{s.best:.4g} is the best found without the constraints: draw more samples, or move a threshold"
-    return f", but the reward, {s.own:.4g}, is {better} than the {s.safest:.4g} of the safest policy found, and {rest}"
+    rest = f"{s.best:.4g} is the best found without the constraints"
+    help_ = "more samples (`--samples`) help only if a better policy meets them, else only another threshold does"
+    return f", but the reward, {s.own:.4g}, is {better} than the {s.safest:.4g} of the safest policy found, and {rest}; {help_}"
 
 
-def _phrases(v: Verdict) -> dict[str, object]:
+def _phrases(v: Verdict, samples: int) -> dict[str, object]:
     """What depends on which facts there are."""
-    settling = "how many samples would settle it cannot be foreseen from these: draw several times as many"
+    settling = (
+        "how many samples would settle it cannot be foreseen from these: draw several times as many (`--samples`)"
+    )
     if v.times is not None:
         settling = "by a forecast from these, {:.2g} to {:.2g} times as many samples should settle it".format(*v.times)
+        if samples:
+            few, many = (roughly(math.ceil(samples * x)).replace(",", "") for x in v.times)
+            settling += f" (`--samples {few}` to `--samples {many}`)"
     rows = [
-        f"'{r.name}' {r.sense} {r.unit.say(r.threshold)} (the best found: {r.unit.of(r.best):.6g})"
+        f"'{r.name}' {r.sense} {r.unit.say(r.threshold)} (the best found: {r.unit.shown(r.best):.6g})"
         for r in v.shortfalls
     ]
     row = v.shortfalls[0] if v.shortfalls else None
     return {
         "settling": settling,
-        "remedy": v.detail or "draw more samples for the solve, or ask for strict feasibility",
+        "remedy": v.detail or "draw more samples for the solve (`--samples`), or ask for strict feasibility",
+        "limit": "samples (`--max-samples`)" if v.limit == "samples" else v.limit,
         "held": "every constraint is proved to hold"
         if v.strict
         else "no constraint is missed by more than was allowed",
@@ -116,7 +126,7 @@ def _phrases(v: Verdict) -> dict[str, object]:
         else f"the best that was proved is {v.proved_error:.4g}",
         "row": row,
         "threshold": None if row is None else row.unit.say(row.threshold, both=row.unit.per_step),
-        "best": None if row is None else f"{row.unit.of(row.best):.6g}",
+        "best": None if row is None else f"{row.unit.shown(row.best):.6g}",
         "missed_by": None if v.missed_by is None else _missed_by(v.missed_by, v.unit),
         "missed_about": None if v.missed_by is None else v.unit.say(v.missed_by[0], "{:.4g}".format),
         "reach": "is at most" if row is not None and row.sense == ">=" else "is at least",
@@ -128,6 +138,13 @@ def _phrases(v: Verdict) -> dict[str, object]:
 def _missed_by(totals: tuple[float, float], unit: Unit) -> str:
     least, most = (f"{x:.4g}" for x in unit.limits_of(totals))
     return f"{least} to {most}{unit.suffix}"
+
+
+def slack_sentence(problem: CMDP, slack: float, *, exact: bool) -> str:
+    """How far off the constraints are where none of the policies found meets them, ``exact`` or by the estimates."""
+    of = f"'{problem.constraints[0].name}'" if problem.num_constraints == 1 else "the tightest constraint"
+    how = "The" if exact else "By the estimates, which are no proof, the"
+    return f"{how} largest slack of {of} that a policy reaches is {room_in_units(problem, slack)} (negative: it is missed)."
 
 
 class Standing(NamedTuple):

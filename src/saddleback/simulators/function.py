@@ -130,7 +130,8 @@ class Looped:
             tray.refuse(
                 i,
                 f"returned {len(returned)} things where no signal is named; name them in `signals`, or give the problem "
-                "reward=None (or a constraint's signal=None) where the simulator returns it",
+                "reward=None (or a constraint's signal=None) where the simulator returns it; in a problem file that is "
+                'values = "observed", with a range, in [reward] or [[constraints]]',
                 "declare as observed what it returns, or return the next state alone",
             )
         return returned

@@ -173,7 +173,7 @@ class GenerativeModel:
         outside = np.flatnonzero(self.states.outside(next_states))
         if outside.size:
             i = int(outside[0])
-            found = f"returned the next state {next_states[i]}, which is outside the state space {self.states}"
+            found = f"returned the next state {next_states[i]}, which is outside the state space, {self.states}"
             refuse(found, "mend the step that leaves it, or declare a larger space: nothing is clipped for you", i)
         next_states = self.states.cast(next_states)  # one type for all, whatever the simulator computes in
         if self.num_signals == 0:

@@ -89,8 +89,13 @@ class Ties:
         p, S = self._problem, len(self._u)
         states = np.unique(np.concatenate([settled.states for _, settled in done]))
         gain = -sum(w * settled.loss for w, settled in done) * p.scale
-        names = [p.objective, *(c.name for c in p.constraints)]
-        changes = ", ".join(f"{name} by {number(float(x))}" for name, x in zip(names, gain, strict=True))
+        said = zip([p.objective, *(c.name for c in p.constraints)], [p.reward_unit, *p.units], gain, strict=True)
+        changes = ", ".join(
+            f"{name} by {u.say(float(x), number, both=True)}"
+            if u.per_step
+            else f"discounted {name} by {u.say(float(x), number)}"
+            for name, u, x in said
+        )
         rule = "the preferred one" if p.preferred is not None else "the one with the lowest number"
         text = (
             f"in {states.size:,} of {S:,} states actions are the same as far as the samples can tell, and {rule} was taken; by "

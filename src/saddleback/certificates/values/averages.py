@@ -37,7 +37,8 @@ _NUMBERS = (32, 16, 8)  # of long rollouts: the most that leave each of them lon
 _MOST_LONG, _MOST_SHORT = 256, 4096  # rollouts: more would say no more
 _LONGEST, _SETTLED, _LEAST_LONG_RUN = 100, 3, 6  # in H
 _ERRORS = 3.0  # standard errors: what is nearer may be chance
-_NOTEWORTHY = 0.05  # of the larger of value and threshold: what is nearer need not be said
+_NOTEWORTHY = 0.05  # of value, threshold or range: what keeps the limit and is nearer need not be said
+_ROUNDING = 1e-9  # of the range
 
 
 class Average(Record, frozen=True):
@@ -134,25 +135,37 @@ def measure_averages(
 
 
 def differences(problem: CMDP, averages: Averages, limits: Sequence[Limits]) -> tuple[Remark, ...]:
-    """A remark for each constraint whose averages over time are not what its discounted average, within ``limits``, is."""
+    """A remark for each constraint whose averages over time are not what its discounted average, within ``limits``, is.
+
+    An average that misses the threshold by more than chance is always named, however near to it.
+    """
     found = []
-    known = {c.name: (c, unit, ends) for c, unit, ends in zip(problem.constraints, problem.units, limits, strict=True)}
+    spans = np.abs(problem.scale[1:]).tolist()
+    rows = zip(problem.constraints, problem.units, limits, spans, strict=True)
+    known = {c.name: (c, unit, ends, span) for c, unit, ends, span in rows}
     for row in averages.constraints:
-        c, unit, (low, high) = known[row.name]
+        c, unit, (low, high), span = known[row.name]
         low, high = unit.limits_of((low, high))
         said = []
         for words, average in ((_long_run(averages), row.long_run), (_first(averages), row.first)):
             if average is None:
                 continue
-            size = _NOTEWORTHY * max(abs(low), abs(high), abs(c.threshold))
+            size = _NOTEWORTHY * min(max(abs(low), abs(high), abs(c.threshold)), span)
             far = max(low - average.mean, average.mean - high)
-            if far > max(_ERRORS * average.error, size):
-                kept = average.mean >= c.threshold if c.sense == ">=" else average.mean <= c.threshold
-                said.append(f"{words} it is about {average.mean:.3g}{'' if kept else ', beyond the limit'}")
+            missed = c.threshold - average.mean if c.sense == ">=" else average.mean - c.threshold
+            chance = _ERRORS * average.error + _ROUNDING * span
+            if far > max(chance, size) or missed > chance:
+                about = _apart(average.mean, c.threshold)
+                said.append(f"{words} it is about {about}{', beyond the limit' if missed > 0 else ''}")
         if said:
             of = f"'{c.name}' {c.sense} {c.threshold:g} per step is a limit on the discounted average, which early steps decide"
             found.append(Remark("average-differs", f"{of}: {'; '.join(said)} (estimates, not proved)"))
     return tuple(found)
+
+
+def _apart(x: float, threshold: float) -> str:
+    """Three digits, or as many as tell it from the threshold."""
+    return next((text for n in range(3, 10) if float(text := f"{x:.{n}g}") != threshold), f"{x:.3g}")
 
 
 def _first(averages: Averages) -> str:

@@ -33,6 +33,11 @@ from saddleback.runs.targets import load_run_problem, load_run_target
 
 _MOST_STATES = 10_000_000
 Kind = Literal["stationary", "mixture"]
+_STANDING = {
+    "certified": "Every constraint is proved to hold.",
+    "refuted": "It is proved to miss a constraint.",
+    "undecided": "Feasibility is open: these limits do not settle whether every constraint holds; more samples narrow them.",
+}
 
 
 class Points(NamedTuple):
@@ -66,6 +71,8 @@ class ExportedPolicy:
     kind: Kind
     worth: Worth
     run: str
+    feasible: str | None = None
+    """What the proof says of the constraints: "certified", "refuted" or "undecided"; None where there is none of this policy."""
 
     @cached_property
     def program(self) -> Program:
@@ -132,6 +139,7 @@ class ExportedPolicy:
             "made_by": f"saddleback {__version__}",
             "run": self.run,
             "kind": self.kind,
+            "feasible": self.feasible,
             "members": len(self.mixture.members),
             "worth": {
                 "proved": worth.proved,
@@ -141,7 +149,8 @@ class ExportedPolicy:
                 "values": None if worth.values is None else dict(zip(names, worth.values, strict=True)),
                 "limits": None if worth.limits is None else dict(zip(names, map(list, worth.limits), strict=True)),
                 "wanted": {
-                    c.name: [c.sense, float(b)] for c, b in zip(p.constraints, p.user_thresholds(), strict=True)
+                    c.name: [c.sense, float(f"{b:.12g}")]
+                    for c, b in zip(p.constraints, p.user_thresholds(), strict=True)
                 },
                 "in_units": self._in_units(),
             },
@@ -197,7 +206,10 @@ def exported(
             problem = replace(problem, features=load_run_target(run, problem_file).problem.features)
         assert problem.features is not None
         mixture = with_features(mixture, problem.features)
-    return ExportedPolicy(problem, mixture, kind, _worth(run, kind, proof), run.path.name)
+    worth = _worth(run, kind, proof)
+    known = proof if proof is not None else run.certificate
+    feasible = known.feasible if known is not None and worth.proved else None
+    return ExportedPolicy(problem, mixture, kind, worth, run.path.name, feasible)
 
 
 def policy_to_export(run: Run, which: str | None = None) -> tuple[MixturePolicy, Kind]:
@@ -217,12 +229,13 @@ def _worth(run: Run, kind: Kind, proof: Certificate | None) -> Worth:
     answer, same = run.solution, kind == "mixture" or len(run.mixture.members) == 1
     values = _estimates(answer, same)
     if proof is not None and proof.value is not None:
-        note = f"Certified when it was exported, from {proof.samples:,} further simulator calls."
+        note = f"{_STANDING[proof.feasible]} Certified when it was exported, from {proof.samples:,} further simulator calls."
         return Worth(same, True, values, [proof.value, *proof.constraints], proof.confidence, note)
     own: CertificateRecord | None = run.certificate
     if same and own is not None and own.value is not None:
         doubt = "The run's limits contradict each other, so nothing is decided." if own.contradictions else ""
-        return Worth(same, not doubt, values, [own.value, *own.constraints], own.confidence, doubt)
+        verdict = doubt or _STANDING[own.feasible]
+        return Worth(same, not doubt, values, [own.value, *own.constraints], own.confidence, verdict)
     if same and is_exact(run):
         return Worth(same, False, values, None, None, "It needs no proof.", exact=True)
     if same or answer.stationary is None:

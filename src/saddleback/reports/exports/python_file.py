@@ -66,9 +66,10 @@ _OF_TABLES = """
 
 def _states(state):
     if isinstance(state, str):
-        state = STATES.index(state) if STATES and state in STATES else int(state)
+        named, whole = STATES and state in STATES, state.strip().isdecimal()
+        state = STATES.index(state) if named else int(state) if whole else state
     states = np.atleast_1d(np.asarray(state))
-    if states.dtype.kind not in "iu" or states.min() < 0 or states.max() >= NUM_STATES:
+    if states.dtype.kind not in "iu" or not states.size or states.min() < 0 or states.max() >= NUM_STATES:
         raise ValueError(f"a state must be a whole number, 0 to {NUM_STATES - 1}, or a name; got {state!r}")
     return states, np.ndim(state) == 0
 
@@ -87,7 +88,10 @@ _OF_FEATURES = """
 
 def _states(state):
     if isinstance(state, str):
-        state = [float(part) for part in state.split(",")]
+        try:
+            state = [float(part) for part in state.split(",")]
+        except ValueError:
+            raise ValueError(f"a state must be {NUM_COORDINATES} numbers with commas between, got {state!r}") from None
     states = np.atleast_2d(np.asarray(state, dtype=np.float64))
     if states.ndim != 2 or states.shape[1] != NUM_COORDINATES:
         raise ValueError(f"a state must be {NUM_COORDINATES} numbers, got {state!r}")
@@ -120,7 +124,10 @@ if __name__ == "__main__":
     parser.add_argument("--step", type=int, default=0, help="number of the first state in its episode")
     given = parser.parse_args()
     for number, text in enumerate(given.state, start=given.step):
-        chosen = act(text, given.seed, number)
+        try:
+            chosen = act(text, given.seed, number)
+        except ValueError as error:
+            parser.exit(2, f"error: {error}\\n")
         print(f"step {number}, state {text}: action {chosen} ({ACTIONS[chosen]})")
 """
 

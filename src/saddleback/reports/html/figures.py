@@ -13,6 +13,7 @@ from saddleback.problem.spaces import Array
 from saddleback.reports.html.markup import Markup, join
 from saddleback.reports.html.svg import WIDTH, Scale, axes, circle, figure, line, path, rectangle, scale, text, ticks
 from saddleback.reports.html.view import Row, View
+from saddleback.runs.constraint_report import shown_price
 from saddleback.runs.drawings_file import DesignRecord, DualRecord
 from saddleback.runs.numbers import between, number, percent
 
@@ -89,9 +90,7 @@ def multipliers(view: View, trace: DualRecord) -> Markup:
     """λ by iteration, one line a constraint; where the reward had no part in the question λ has no value."""
     steps = trace.iterations
     rows = zip(*trace.multipliers, strict=True)
-    prices = [
-        [None if v is None else c.unit.price_of(v) for v in row] for c, row in zip(view.constraints, rows, strict=True)
-    ]
+    prices = [[None if v is None else shown_price(view.problem, i, v) for v in row] for i, row in enumerate(rows)]
     finite = [v for row in prices for v in row if v is not None] or [0.0]
     x, y = scale([*steps, steps[0] + 1], 52, WIDTH - 12, 0.03), scale([0.0, *finite], 210, 24, 0.05)
     y = y._replace(low=0.0) if min(finite) >= 0 else y

@@ -17,6 +17,10 @@
     return String(Number(x.toPrecision(4)));
   }
 
+  // Rounding is shown as 0: of values what is less than this share of the range, of prices likewise.
+  const value = (j, x) => (Math.abs(x) <= 2e-9 * Math.abs(data.scale[j]) * data.horizon ? 0 : x);
+  const price = (i, x) => (Math.abs(x) <= 2e-9 * Math.abs(data.scale[0] / data.scale[1 + i]) ? 0 : x);
+
   const percent = (w) => `${Number((100 * w).toPrecision(3))} %`;
 
   // The point at b of the upper hull of (V_c, V_r): the best policy that meets b, or the best pair around it.
@@ -119,8 +123,8 @@
       row.dataset.member = k;
       row.dataset.weight = JSON.stringify(weight);
       share.textContent = percent(weight);
-      const own = data.names.map((name, j) => `${name} ${format(user(1 + j, data.columns[k][1 + j]))}${data.suffixes[j]}`).join(", ");
-      words.textContent = `policy #${k + 1}: ${data.objective} ${format(user(0, data.columns[k][0]))}, ${own}`;
+      const own = data.names.map((name, j) => `${name} ${format(value(1 + j, user(1 + j, data.columns[k][1 + j])))}${data.suffixes[j]}`).join(", ");
+      words.textContent = `policy #${k + 1}: ${data.objective} ${format(value(0, user(0, data.columns[k][0])))}, ${own}`;
       bar.style.width = `${100 * weight}%`;
       row.append(share, words, bar);
       place.append(row);
@@ -129,25 +133,26 @@
 
   function show(curve, k, threshold) {
     const point = at(curve, threshold), name = data.names[curve.constraint], sense = data.senses[curve.constraint];
-    const unit = data.suffixes[curve.constraint];
+    const unit = data.suffixes[curve.constraint], shown = format(value(1 + curve.constraint, threshold));
     const how = document.getElementById(`how-${k}`), place = document.getElementById(`mixture-${k}`);
     const slider = document.getElementById(`slider-${k}`);
     const top = ceiling(curve, threshold), bottom = floor(curve, threshold);
     put("ceiling", k, top === null ? "not proved" : format(top), top);
     put("floor", k, bottom === null ? "not proved" : format(bottom), bottom);
     if (point === null) {
-      how.textContent = `No mixture of the policies found is known to meet ${name} ${sense} ${format(threshold)}${unit}.`;
+      how.textContent = `No mixture of the policies found is known to meet ${name} ${sense} ${shown}${unit}.`;
       for (const output of ["value", "range", "price"]) put(output, k, "–", null);
       place.textContent = "";
       return;
     }
     how.textContent = point.how;
     const range = point.range;
-    put("value", k, format(point.value), point.value);
+    put("value", k, format(value(0, point.value)), point.value);
     put("range", k, range === null ? "not measured" : `${format(range[0])} to ${format(range[1])}`, range);
-    put("price", k, format(point.price), point.price);
+    const cost = format(price(curve.constraint, point.price));
+    put("price", k, cost, point.price);
     mixture(place, point);
-    const words = `${name} ${sense} ${format(threshold)}${unit}: best ${data.objective} ${format(point.value)}, price ${format(point.price)}`;
+    const words = `${name} ${sense} ${shown}${unit}: best ${data.objective} ${format(value(0, point.value))}, price ${cost}`;
     slider.setAttribute("aria-valuetext", words);
     const to = ([low, high, start, end], x) => start + (Math.min(Math.max(x, low), high) - low) / (high - low) * (end - start);
     const x = to(curve.frame.x, threshold), y = to(curve.frame.y, point.value);
@@ -163,7 +168,7 @@
     const first = slider.value;
     const moved = () => {
       const threshold = curve.points[Number(slider.value)].threshold;
-      exact.value = Number(threshold.toPrecision(6));
+      exact.value = Number(value(1 + curve.constraint, threshold).toPrecision(6));
       show(curve, k, threshold);
     };
     slider.addEventListener("input", moved);

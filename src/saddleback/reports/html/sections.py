@@ -22,7 +22,7 @@ from saddleback.runs.certificate_file import CertificateRecord, LinearityRecord
 from saddleback.runs.contradiction import conflict_sentences
 from saddleback.runs.drawings_file import DesignRecord, DualRecord
 from saddleback.runs.limits import options_of
-from saddleback.runs.numbers import at_most, between, count, limits_in, number, percent, sentence
+from saddleback.runs.numbers import at_most, between, count, in_unit, limits_in, number, percent, sentence
 from saddleback.runs.settings import Settings
 from saddleback.runs.text import average, average_heads, values_are
 from saddleback.runs.work_folder import SAMPLES
@@ -116,12 +116,12 @@ def members(view: View) -> Markup:
         cells: list[Content] = []
         broken = False
         for value, row in zip(member.constraints, view.constraints, strict=True):
-            own = row.unit.of(value)
+            own = row.unit.shown(value)
             holds = row.holds(own)
             broken |= not holds
             cells.append(number(own) if holds else join(number(own), tag("span", " misses", class_="misses")))
         missing += member.weight if broken else 0.0
-        rows.append([str(n + 1), percent(member.weight), number(member.value), *cells])
+        rows.append([str(n + 1), percent(member.weight), in_unit(view.reward.unit, member.value), *cells])
     many, lead = len(members) > 1, "One policy, played in every episode."
     if many:
         lead = f"A mixture of {len(members)} policies: one is drawn when an episode starts and played to its end. "
@@ -140,7 +140,7 @@ def members(view: View) -> Markup:
     if one is not None and many:
         rows_of = zip(view.constraints, one.constraints, strict=False)
         values = ", ".join(f"{row.name} {row.unit.say(v, number)}" for row, v in rows_of)
-        words = f"As one stationary policy: reward {number(one.value)}, {values} ({one.label})."
+        words = f"As one stationary policy: reward {in_unit(view.reward.unit, one.value)}, {values} ({one.label})."
         parts.append(tag("p", words, class_="note"))
     return join(*parts)
 
@@ -263,12 +263,12 @@ def _plain_word(word: str) -> str:
 
 def reproduce(view: View) -> Markup:
     """Commands, versions, seeds and hashes."""
-    run = view.run
+    run, name = view.run, shlex.quote(_plain_word(view.run.path.name))
     commands = [
         ("Make the same run again", command(view)),
-        ("Check its proof without the code that made it", "saddleback certify RUN --recheck"),
-        ("Prove it again from new samples", "saddleback certify RUN --seed 7"),
-        ("Make this page", "saddleback report RUN"),
+        ("Check its proof without the code that made it", f"saddleback certify {name} --recheck"),
+        ("Prove it again from new samples", f"saddleback certify {name} --seed 7"),
+        ("Make this page", f"saddleback report {name}"),
     ]
     shown = [join(tag("dt", words), tag("dd", tag("code", text))) for words, text in commands]
     versions = ", ".join(f"{plain(str(k))} {plain(str(v))}" for k, v in run.versions.items())

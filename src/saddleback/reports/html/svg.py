@@ -37,7 +37,7 @@ def scale(values: Sequence[float], start: float, end: float, padding: float = 0.
     """A scale on which all values fit, with some room."""
     low, high = min(values), max(values)
     if high - low <= 1e-9 * max(1e-300, abs(low), abs(high)):
-        room = 0.5 * max(abs(high), 1e-9)
+        room = 0.5 * abs(high) if abs(high) > 1e-9 else 0.5
     else:
         room = padding * (high - low)
     return Scale(low - room, high + room, start, end)

@@ -24,8 +24,9 @@ from saddleback.problem.cmdp import CMDP
 from saddleback.reports.html.markup import Markup, details, join, table, tag
 from saddleback.reports.html.svg import WIDTH, axes, circle, figure, line, path, rectangle, scale
 from saddleback.reports.html.view import Row, View
+from saddleback.runs.constraint_report import shown_best, shown_price
 from saddleback.runs.drawings_file import FrontierRecord, PointRecord
-from saddleback.runs.numbers import between, number, percent, symbol
+from saddleback.runs.numbers import between, in_unit, number, percent, symbol
 
 _MOST_DOTS = 400
 
@@ -52,7 +53,7 @@ def _in_units(problem: CMDP, point: PointRecord, i: int) -> PointRecord:
     """A point of the curve of constraint i with thresholds, values and prices in the units of the constraints."""
     units = problem.units
     values = [unit.of(x) for unit, x in zip(units, point.constraints, strict=True)]
-    threshold, price = units[i].of(point.threshold), units[i].price_of(point.multiplier)
+    threshold, price = units[i].of(point.threshold), shown_price(problem, i, point.multiplier)
     return structs.replace(point, threshold=threshold, multiplier=price, constraints=values)
 
 
@@ -155,7 +156,7 @@ def _figure(
     shapes.append(circle(x.start, y.end, 6, "pointer", id=f"pointer-{k}"))
     said = (
         f"The best {view.problem.objective} falls from {number(max(values))} to {number(min(values))} as the threshold of {_name(row)} goes from "
-        f"{number(thresholds[values.index(max(values))])} to {number(thresholds[values.index(min(values))])}."
+        f"{_threshold(row, thresholds[values.index(max(values))])} to {_threshold(row, thresholds[values.index(min(values))])}."
     )
     frame = {"x": [x.low, x.high, x.start, x.end], "y": [y.low, y.high, y.start, y.end]}
     title, caption = (
@@ -183,6 +184,11 @@ def _name(row: Row) -> str:
     return row.name + row.unit.suffix
 
 
+def _threshold(row: Row, threshold: float) -> str:
+    """A threshold in the unit of its constraint, without the noise of rounding."""
+    return in_unit(row.unit, row.unit.total(threshold))
+
+
 def _controls(view: View, data: FrontierRecord, points: list[PointRecord], i: int, k: int) -> Markup:
     row = view.constraints[i]
     asked = row.threshold or points[0].threshold
@@ -195,11 +201,11 @@ def _controls(view: View, data: FrontierRecord, points: list[PointRecord], i: in
         max=len(points) - 1,
         step=1,
         value=nearest,
-        aria_valuetext=f"{row.name} {symbol(row.sense)} {number(points[nearest].threshold)}{row.unit.suffix}",
+        aria_valuetext=f"{row.name} {symbol(row.sense)} {_threshold(row, points[nearest].threshold)}{row.unit.suffix}",
         aria_describedby=f"how-{k}",
     )
     first, last = points[0].threshold, points[-1].threshold
-    ends = " to ".join(number(0.0 if abs(t) < 1e-6 * (last - first) else t) for t in (first, last))
+    ends = " to ".join(_threshold(row, t) for t in (first, last))
     exact = tag("input", type="number", step="any", id=f"exact-{k}", value=f"{points[nearest].threshold:.6g}")
     objective, beyond = view.problem.objective, "costs less than" if view.problem.minimise else "earns more than"
     outputs = [
@@ -234,7 +240,8 @@ def _table(view: View, points: list[PointRecord], band: list[Limits | None], i: 
     for k in shown:
         p, limits = points[k], band[k]
         mixture = " + ".join(f"{percent(w)} of #{c + 1}" for w, c in zip(p.weights, p.members, strict=True))
-        rows.append([number(p.threshold), number(p.value), between(limits), number(p.multiplier), mixture])
+        best = shown_best(view.problem, i, p.value, p.multiplier / row.unit.size)
+        rows.append([_threshold(row, p.threshold), number(best), between(limits), number(p.multiplier), mixture])
     heads = [f"{_name(row)} {symbol(row.sense)}", f"best {view.problem.objective}", "likely range", "price", "mixture"]
     whole = table(heads, rows, f"Best {view.problem.objective} against {row.name}", words=(4,))
     return details("The same as a table", whole)

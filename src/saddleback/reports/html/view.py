@@ -18,6 +18,7 @@ from saddleback.problem.cmdp import CMDP
 from saddleback.problem.criteria import TOTAL, Unit
 from saddleback.runs.answer import AnswerRecord
 from saddleback.runs.certificate_file import CertificateRecord
+from saddleback.runs.constraint_report import shown_price
 from saddleback.runs.numbers import number, percent, sentence, symbol
 from saddleback.runs.run_folder import Run
 from saddleback.runs.words import standing
@@ -129,7 +130,10 @@ def view_of(run: Run, problem: CMDP) -> View:
     for name, wrong in ((name, len(x)) for name, rows in lists.items() for x in rows if len(x) not in (0, m)):
         raise InputError(str(run.path / name), f"must speak of the {m} constraints of the problem", wrong, _AGAIN)
     limits = None if proof is None else proof.value
-    reward = Row(problem.objective, answer.value, limits, "none" if limits is None else "proved")
+    unit = problem.reward_unit
+    ends = None if limits is None else (unit.shown(limits[0]), unit.shown(limits[1]))
+    value = None if answer.value is None else unit.shown(answer.value)
+    reward = Row(problem.objective, value, ends, "none" if limits is None else "proved", unit=unit)
     constraints = tuple(_row(problem, answer, proof, i) for i in range(m))
     return View(run, problem, reward, constraints)
 
@@ -137,15 +141,15 @@ def view_of(run: Run, problem: CMDP) -> View:
 def _row(problem: CMDP, answer: AnswerRecord, proof: CertificateRecord | None, i: int) -> Row:
     c, unit = problem.constraints[i], problem.units[i]
     found = answer.constraints[i] if answer.constraints else None
-    price = unit.price_of(answer.multipliers[i]) if answer.multipliers else None
+    price = shown_price(problem, i, answer.multipliers[i]) if answer.multipliers else None
     limits: Limits | None = None
     worth: Worth = "none"
     if proof is not None and proof.value is not None:
         limits, worth = proof.constraints[i], "proved"
     elif found is not None and found.low is not None and found.high is not None:
         limits, worth = (found.low, found.high), "likely"
-    limits = None if limits is None else unit.limits_of(limits)
-    value = None if found is None else unit.of(found.value)
+    limits = None if limits is None else (unit.shown(limits[0]), unit.shown(limits[1]))
+    value = None if found is None else unit.shown(found.value)
     row = Row(c.name, value, limits, worth, c.sense, c.threshold, price, unit=unit)
     if proof is not None and proof.contradictions:
         return row._replace(verdict="in doubt", conclusion="which is in doubt")
