@@ -19,14 +19,13 @@ from saddleback.certificates import Certificate
 from saddleback.errors import InputError, require
 from saddleback.features.program import Program, program_of
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.criteria import TOTAL
 from saddleback.problem.policies import MixturePolicy, SoftmaxPolicy, TabularPolicy
 from saddleback.problem.policy_file import AbsentFeatures, with_features
 from saddleback.problem.spaces import Array, BoxStates, States
 from saddleback.runs.answer import AnswerRecord
 from saddleback.runs.certificate_file import CertificateRecord
 from saddleback.runs.exact_run import is_exact
-from saddleback.runs.numbers import between, confidence, number
+from saddleback.runs.numbers import confidence, limits_in, number
 from saddleback.runs.run_folder import Run, without_policy
 from saddleback.runs.stored_policy import chosen_policy
 from saddleback.runs.targets import load_run_problem, load_run_target
@@ -117,12 +116,12 @@ class ExportedPolicy:
         worth, p = self.worth, self.problem
         if worth.values is None and worth.limits is None:
             return f"{what}. {worth.note}"
-        heads, units = [p.objective, *(c.name for c in p.constraints)], [TOTAL, *p.units]
+        heads, units = [p.objective, *(c.name for c in p.constraints)], [p.reward_unit, *p.units]
         limits = zip(p.constraints, p.units, p.user_thresholds(), strict=True)
         wanted = ["", *(f" ({c.sense} {unit.say(float(b), number)})" for c, unit, b in limits)]
         known = [unit.say(x, number) for unit, x in zip(units, worth.values or (), strict=False)]
         if worth.limits:
-            known = [between(unit.limits_of(x)) + unit.suffix for unit, x in zip(units, worth.limits, strict=True)]
+            known = [limits_in(unit, x) + unit.suffix for unit, x in zip(units, worth.limits, strict=True)]
         rows = ", ".join(f"{h} {x}{w}" for h, x, w in zip(heads, known, wanted, strict=True))
         sure = "exact, on the known table" if worth.exact else "estimated, not proved"
         if worth.proved and worth.confidence is not None:
