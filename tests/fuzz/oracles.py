@@ -166,7 +166,9 @@ def _policy(recipe: Recipe, folder: Path) -> None:
 
 def mixture_is_right(mixture: MixturePolicy, x: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     w, p = numbers(x["weights"]), numbers(x["probabilities"])
-    agree(set(x) == {"weights", "probabilities"} and p.ndim == 3 and w.shape == p.shape[:1] and p.size > 0, "shapes")
+    names = [x[name] for name in ("state_names", "action_names") if name in x]
+    agree(len(x) == 2 + len(names) and all(n.dtype.kind == "U" and n.ndim == 1 for n in names), "what it holds")
+    agree(p.ndim == 3 and w.shape == p.shape[:1] and p.size > 0, "shapes")
     distributions(w, "weights")
     distributions(p, "probabilities")
     identical(mixture.weights, w, "weights")
@@ -272,7 +274,7 @@ def _run(recipe: Recipe, folder: Path) -> None:
 
 
 FILES = ("solution.json", "certificate.json", "policy.npz", "rollouts.npz", "bound.npz", "problem.npz")
-FILES += ("trace.jsonl", "frontier.json", "dual.json", "design.json")
+FILES += ("trace.jsonl", "frontier.json", "dual.json", "design.json", "stationary.npz", "problem.json")
 
 
 def _certificate(got: dict[str, Any], text: dict[str, Any]) -> None:
