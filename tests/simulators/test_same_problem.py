@@ -117,8 +117,14 @@ def stays(table: Table, s: int) -> bool:
 
 
 @pytest.mark.slow
-def test_the_lake_s_answer_is_the_same_through_its_environment() -> None:
-    """Samples are the same, pair by pair, but for the pairs of walks that are over, which are certain in both."""
+def test_the_lake_s_answer_is_the_same_through_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples are the same, pair by pair, but for the pairs of walks that are over, which are certain in both.
+
+    Holes are never reached there, since a walk that is over is in state 16, and would go without samples, which others get;
+    and two holes are one next state there, so that other actions do the same. Both are left out of it.
+    """
+    monkeypatch.setattr("saddleback.solving.prepare.may_skip", lambda *_: False)
+    monkeypatch.setattr("saddleback.solving.prepare.ties_of", lambda *_: None)
     table = lake_table()
     told = lake_told(np.vstack([table.reward, np.zeros((1, 4))]), np.vstack([table.constraints[0], np.zeros((1, 4))]))
     known = answer(solve(table.problem(), table.simulator(), samples=64 * 1000, seed=SEED, allocation="equal"))
