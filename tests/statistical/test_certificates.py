@@ -84,6 +84,7 @@ def count(case: str, runs: int, first_seed: int) -> Count:
             feasibility=setting.feasibility,  # type: ignore[arg-type]
             delta=DELTA,
             seed=seed,
+            purpose="gap",  # every statement is counted, the bound over all policies too
         )
         c = solution.certificate
         if solution.mixture is None or c is None or c.gap is None:
