@@ -249,4 +249,6 @@ def test_the_path_of_a_first_time_user(tmp_path: Path) -> None:
     assert "shop: no mistake found" in saddleback(tmp_path, "check", "shop.toml")
     told = saddleback(tmp_path, "solve", "shop.toml", "--samples", 40_000, "--workers", 2)
     assert "shop: solved" in told and "overtime <= 0.3 per step" in told
-    assert "'overtime' <= threshold" in saddleback(tmp_path, "frontier", "shop.toml", "--samples", 20_000, "--points", 4)
+    assert "'overtime' <= threshold" in saddleback(
+        tmp_path, "frontier", "shop.toml", "--samples", 20_000, "--points", 4
+    )
