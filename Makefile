@@ -7,6 +7,8 @@ OLD := .venv-minimum
 PIP := -m pip install --quiet --disable-pip-version-check
 INSTALL := $(BIN)/python $(PIP) -c constraints.txt
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+# Hundreds of tests start Python: without the compiled files each would compile the library again.
+unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(ONE_THREAD) $(BIN)/pytest -n 2 --durations=25
 
 # What rests on how a processor rounds: the examples of the pages, and the golden record.

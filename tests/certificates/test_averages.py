@@ -130,6 +130,7 @@ def test_no_other_sample_changes() -> None:
     assert one.certificate.proof_samples == other.certificate.samples
 
 
+@pytest.mark.slow
 def test_a_certificate_of_its_own_and_a_second_one_measure_too(tmp_path: Path) -> None:
     table = drifting()
     found = plain_solve(table.problem(), table.simulator(), samples=40_000, out=tmp_path / "run")
@@ -142,6 +143,7 @@ def test_a_certificate_of_its_own_and_a_second_one_measure_too(tmp_path: Path) -
     assert new.averages != found.certificate.averages
 
 
+@pytest.mark.slow
 def test_a_kept_run_draws_them_once(tmp_path: Path) -> None:
     table = drifting()
     found = plain_solve(table.problem(), table.simulator(), samples=20_000, out=tmp_path / "run", seed=2)

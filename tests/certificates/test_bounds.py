@@ -51,6 +51,7 @@ def prepared(name: str, samples: int) -> tuple[zoo.Instance, Prepared]:
     return instance, prepare(instance.problem, instance.simulator, samples, 3, Method())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["wireless", "queue", "gridworld", "garnet", "random-linear"])
 @pytest.mark.parametrize("sigma", [(1.0, 0.0), (0.6, 0.4), (0.0, 1.0)])
 def test_above_the_truth_and_closer_with_more_samples(name: str, sigma: tuple[float, float]) -> None:

@@ -235,6 +235,7 @@ def test_rewards_that_are_only_observed() -> None:
     assert c.gap <= 0.25 * H
 
 
+@pytest.mark.slow
 def test_a_second_question_gets_fresh_samples() -> None:
     instance = zoo.make("garnet")
     first = solve(instance.problem, instance.simulator, samples=30_000, certificate=30_000, seed=0)

@@ -50,6 +50,7 @@ def test_every_channel_says_it(trapped: Path, capsys: pytest.CaptureFixture[str]
     assert "nothing is decided" in page and "All of this holds together" not in page and "in doubt" in page
 
 
+@pytest.mark.slow
 def test_a_new_proof_of_it_is_undecided_too(trapped: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert quietly("certify", trapped / "run", "--samples", SAMPLES) == 4
     assert "Contradiction: " in words(capsys.readouterr().out)

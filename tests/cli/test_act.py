@@ -75,6 +75,7 @@ def test_states_of_consecutive_steps(run: Call, stored_runs: Path) -> None:
     assert later["actions"] == whole["actions"][1:]
 
 
+@pytest.mark.slow
 def test_without_a_seed_the_one_drawn_is_told(run: Call, stored_runs: Path) -> None:
     one = answer(run, stored_runs / "named", "--state", 1)
     again = answer(run, stored_runs / "named", "--state", 1, "--episode-seed", one["episode_seed"])

@@ -199,6 +199,7 @@ def test_a_file_alone_plays(runs: Callable[[str], Path], tmp_path: Path) -> None
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("problem", "wrong"), [("queue", "-1"), ("queue", "seven"), ("linear-quadratic", "0.1,much")])
 def test_a_file_alone_refuses_what_is_no_state(
     problem: str, wrong: str, runs: Callable[[str], Path], tmp_path: Path

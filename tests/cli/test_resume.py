@@ -108,6 +108,7 @@ def test_any_number_of_workers_gives_the_same_samples(run: Any, tmp_path: Path) 
     assert len(hashes) == 1
 
 
+@pytest.mark.slow
 def test_samples_are_continued_and_verified(run: Any, tmp_path: Path) -> None:
     out = tmp_path / "samples"
     first = json.loads(run("sample", "random-linear", "--out", out, "--rounds", 1, "--json")[1])
@@ -242,6 +243,7 @@ def test_a_run_from_samples_goes_on_with_those_samples_only(run: Any, tmp_path: 
     assert contents(place) == contents(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_an_empty_work_folder_keeps_no_one_out(run: Any, tmp_path: Path) -> None:
     (tmp_path / "run.work").mkdir()  # a kill before the request was written
     assert run("solve", "queue", "--samples", 20_000, "--out", tmp_path / "run")[0] == 0

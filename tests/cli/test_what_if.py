@@ -107,6 +107,7 @@ def test_a_limit_is_given_once(run: Call) -> None:
     assert code == 2 and "once" in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["toml", "npz", "zoo"])
 def test_a_run_keeps_its_limits(run: Call, tmp_path: Path, per_step: Path, kind: str) -> None:
     """What takes the run up again solves, proves and shows the problem with the limit that was given."""
@@ -131,6 +132,7 @@ def test_a_run_keeps_its_limits(run: Call, tmp_path: Path, per_step: Path, kind:
     assert f"--limit energy={limit}" in page and "--set sha256" not in page
 
 
+@pytest.mark.slow
 def test_resume_goes_on_with_the_limits(run: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that was killed after its request was written."""
     from saddleback.cli import solve as verb
@@ -232,6 +234,7 @@ def test_a_contradiction_is_explained_exactly(run: Call, shop: Path) -> None:
     assert "with orders <= 5 the least lost sales are 20 (wanted: <= 18)" in words(out)
 
 
+@pytest.mark.slow
 def test_a_contradiction_is_explained_from_samples(run: Call, shop: Path, tmp_path: Path) -> None:
     code, out, _ = run("solve", shop, "--limit", "lost sales=12", "--samples", 20_000, "--out", tmp_path / "run")
     assert code == 3

@@ -16,6 +16,7 @@ from saddleback.runs.file_names import REQUEST
 FEW = ("--samples", 20_000)
 
 
+@pytest.mark.slow
 def test_where_it_is_kept_and_what_comes_next(run: Call, tmp_path: Path) -> None:
     place, file = tmp_path / "run", tmp_path / "p.npz"
     code, out, err = run("solve", "queue", *FEW, "--out", place, "--policy", file)

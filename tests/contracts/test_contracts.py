@@ -17,6 +17,7 @@ from saddleback.method.solvers import BY_NAME as SOLVERS
 from saddleback.problem.policies import TabularPolicy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SOLVERS)
 def test_solver(name):
     if package := needs_by_name(name).package:

@@ -141,6 +141,7 @@ def test_every_kind_of_part_is_listed_and_used(installed: Path) -> None:
     assert "my-problem" in zoo.stdout
 
 
+@pytest.mark.slow
 def test_a_feature_map_of_another_package(installed: Path) -> None:
     code = (
         "from saddleback.features import BY_NAME; assert 'my-features' in list(BY_NAME); "
@@ -154,6 +155,7 @@ def test_a_feature_map_of_another_package(installed: Path) -> None:
     assert log.read_text().split() == ["features"]
 
 
+@pytest.mark.slow
 def test_without_the_package_its_names_are_unknown() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "saddleback", "solve", "wireless", "--dual", "my-dual"],

@@ -137,6 +137,7 @@ def content_of(folder: Path) -> bytes:
     return content
 
 
+@pytest.mark.slow
 @every(20, 3)
 def test_a_store(home: Path, tmp_path: Path, step: int) -> None:
     folder = Path(shutil.copytree(home / "samples" / "samples" / "samples-0", tmp_path / "s"))

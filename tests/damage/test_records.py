@@ -53,6 +53,7 @@ EDITS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EDITS)
 def test_an_edited_run_is_refused_with_the_field(place: Path, run: Call, name: str) -> None:
     fields = read(place / "run.json")
@@ -99,6 +100,7 @@ def test_another_problem_is_noticed_though_the_seal_fits(place: Path, run: Call,
     assert run("certify", place, "--recheck")[0] == 0
 
 
+@pytest.mark.slow
 def test_another_simulator_without_a_table_is_noticed(tmp_path: Path, run: Call) -> None:
     place = tmp_path / "run"
     assert run("solve", *LINEAR, "--out", place)[0] in (0, 4)

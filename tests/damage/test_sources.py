@@ -65,6 +65,7 @@ def test_a_changed_simulator_is_refused_until_it_is_accepted(tmp_path: Path, run
     assert read(tmp_path / "run" / "run.json")["problem"]["sources"].keys() == {"shop.py"}
 
 
+@pytest.mark.slow
 def test_certify_and_report_notice_it_too(tmp_path: Path, run: Call) -> None:
     path = write(tmp_path, "step")
     forget()

@@ -174,6 +174,7 @@ def test_the_tolerance_is_reached(seed, d, kind, tolerance):  # properties 24 an
     assert d * (1 - 1e-9) <= g <= (1 + tolerance) * d * (1 + 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "d", "rex", "frank_wolfe"),
     [("gaussian", 10, 41, 669), ("gaussian", 30, 173, 1933), ("radial", 20, 42, 1488)],
@@ -191,6 +192,7 @@ def test_few_rounds_and_small_supports(
     assert max(rounds) < frank_wolfe / 50
 
 
+@pytest.mark.slow
 @universal
 @given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.sampled_from(["gaussian", "simplex", "polynomial"]))
 def test_frank_wolfe_finds_the_same_determinant(seed, d, kind):
@@ -320,6 +322,7 @@ def test_the_start_finds_rows_no_sample_meets():
     assert g == pytest.approx(20) and np.count_nonzero(weights) == 20
 
 
+@pytest.mark.slow
 def test_features_are_never_copied():
     features = np.random.default_rng(0).normal(size=(200_000, 20))
     tracemalloc.start()

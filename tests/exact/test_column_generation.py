@@ -169,6 +169,7 @@ def test_agrees_on_every_zoo_table(name: str) -> None:
     np.testing.assert_allclose(answer.multipliers, truth.multipliers, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "parameters"), HARDER)
 def test_agrees_on_larger_and_slower_zoo_tables(name: str, parameters: dict) -> None:
     table = zoo.make(name, **parameters).table

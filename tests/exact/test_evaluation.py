@@ -51,6 +51,7 @@ def test_rounding_ends_what_cannot_be_had() -> None:
     assert (found.limits.high - found.limits.low).max() < 1e-9
 
 
+@pytest.mark.slow
 def test_slow_chains_are_factored_and_fast_ones_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     factored = policy_iteration._factored
@@ -64,6 +65,7 @@ def test_slow_chains_are_factored_and_fast_ones_are_not(monkeypatch: pytest.Monk
         assert bool(calls) == slow, name
 
 
+@pytest.mark.slow
 def test_a_hub_does_not_spoil_the_band() -> None:
     """A ring in which every state may also fall back to state 0: a band of the ring's width beside one hub."""
     S, gamma = 3000, 0.999

@@ -35,6 +35,7 @@ def test_best_reward(seed: int, size: tuple[int, int]) -> None:
     assert (y + x @ prices[1:]).max() == pytest.approx(value, abs=1e-9)  # no column is worth more: strong duality
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=120)
 @given(st.integers(0, 10_000), SIZES)
 def test_largest_slack(seed: int, size: tuple[int, int]) -> None:

@@ -215,6 +215,7 @@ def test_property_29_at_any_three_thresholds(seed: int, gamma: float, shares: li
         assert F[1] >= (1 - w) * F[0] + w * F[2] - tolerance
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=25)
 @given(seed=st.integers(0, 10**6), gamma=st.sampled_from([0.0, 0.5, 0.95]), margin=st.floats(1e-3, 1.0))
 def test_property_28_verdicts_at_both_ends(seed: int, gamma: float, margin: float) -> None:
@@ -292,6 +293,7 @@ def test_an_answer_to_another_program_is_noticed(monkeypatch: pytest.MonkeyPatch
         solve_exactly(trickle()[0])
 
 
+@pytest.mark.slow
 def test_no_policy_beats_the_optimum_by_more_than_the_multipliers_pay_for() -> None:
     table = random_table(3, m=2, tightness=0.3)
     answer = solve_exactly(table)

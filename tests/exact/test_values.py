@@ -63,6 +63,7 @@ def test_states_that_no_member_visits_follow_the_first_member() -> None:
     np.testing.assert_allclose(stationary.table[3], [0.75, 0.25], atol=1e-15)
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=30)
 @given(seed=st.integers(0, 10**6), m=st.integers(1, 3), gamma=st.sampled_from([0.0, 0.5, 0.95, 0.999]))
 def test_values_and_occupancies_agree(seed: int, m: int, gamma: float) -> None:
@@ -154,6 +155,7 @@ def test_property_16_constraint_value_rises_and_dual_function_is_convex() -> Non
         assert np.all(D[2:] - 2 * D[1:-1] + D[:-2] >= -1e-10)
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=30)
 @given(
     seed=st.integers(0, 10**6),

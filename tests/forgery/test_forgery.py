@@ -235,6 +235,7 @@ def test_forged_arrays_are_refused(runs: Path, tmp_path: Path, name: str) -> Non
         assert tried > 5
 
 
+@pytest.mark.slow
 def test_a_bound_that_its_samples_do_not_prove(runs: Path, tmp_path: Path) -> None:
     """The functions behind a bound may be any, but what they prove must be no less than what is stated."""
     arrays = arrays_of(runs / "table" / "bound.npz")

@@ -52,6 +52,7 @@ def test_what_somebody_else_wrote_is_not_overwritten(kind: str, run: Path, home:
     assert (home / "text.npz").read_bytes() != before["text.npz"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_we_wrote_is_replaced(kind: str, run: Path, home: Path) -> None:
     """The file of the same kind, or an empty one, and the bytes are the same; of another kind it is refused."""

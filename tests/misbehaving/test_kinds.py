@@ -79,6 +79,7 @@ def test_there_are_many_kinds_and_the_honest_one_is_believed() -> None:
         assert found.certificate is not None and not falsehoods(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_a_kind_is_refused_or_its_certificate_is_true(kind: str) -> None:
     what, said = outcome(kind, 0)

@@ -155,6 +155,7 @@ def test_a_real_interrupt_passes() -> None:
         problem(reward=lambda s, a: (_ for _ in ()).throw(KeyboardInterrupt())).utilities(*PAIRS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batched", [False, True])
 def test_a_call_that_hangs_is_interrupted_and_named(batched: bool) -> None:
     def step(s: Any, a: Any, rng: np.random.Generator) -> Any:

@@ -120,6 +120,7 @@ def test_every_page_can_be_read_without_seeing_it(cases: dict[str, Reported]) ->
         assert {a["id"] for a in outline.named("input")} <= labels
 
 
+@pytest.mark.slow
 def test_the_policy_of_the_page_allows_its_own_script_and_style_only(wireless: Reported) -> None:
     [content] = [a["content"] for a in Outline(wireless.page).named("meta") if a.get("http-equiv")]
     assert content is not None and "unsafe" not in content and content.startswith("default-src 'none'")
@@ -129,6 +130,7 @@ def test_the_policy_of_the_page_allows_its_own_script_and_style_only(wireless: R
         assert f"{element}-src 'sha256-{digest}'" in content
 
 
+@pytest.mark.slow
 def test_names_that_would_be_html_are_text(cases: dict[str, Reported]) -> None:
     page = cases["hostile"].page
     outline = Outline(page)

@@ -126,6 +126,7 @@ def test_the_frontier(curve: Frontier) -> None:
     assert above.get_ylabel() == "reward (discounted total)"
 
 
+@pytest.mark.slow
 def test_axes_of_one_s_own_and_a_chosen_threshold(curve: Frontier, proved: Solution) -> None:
     figure = Figure()
     left, right = figure.subplots(1, 2)

@@ -144,6 +144,7 @@ def test_the_report_shows_the_unit(made: Reported) -> None:
     assert target == pytest.approx(PER_STEP.problem().thresholds[0])
 
 
+@pytest.mark.slow
 def test_a_recheck_sees_units_that_were_changed(made: Reported) -> None:
     instance, run = load_run_target(made.run), made.run
     assert run.certificate is not None

@@ -122,6 +122,7 @@ def test_source_files_are_short() -> None:
     expect_none(offenders(too_long, sources()))
 
 
+@pytest.mark.slow
 def test_every_module_says_what_it_is_for() -> None:
     expect_none(offenders(without_docstring, sources()))
 

@@ -60,6 +60,7 @@ def proof(run: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_what_is_observed_is_written_down(run: Path) -> None:
     assert failed(run) == []
     stored = load_run(run)

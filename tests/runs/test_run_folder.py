@@ -109,6 +109,7 @@ class Faulty:
         return call
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replacing", [False, True])
 def test_a_failure_at_any_step_leaves_the_old_run_or_none(tmp_path: Path, replacing: bool) -> None:
     """One system call after the other fails. The place then holds nothing, the old run, or, at the very end, the new one."""

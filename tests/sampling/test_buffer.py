@@ -103,6 +103,7 @@ def test_empirical_model_is_the_mean_over_batches():
     np.testing.assert_allclose(buffer.empirical_model() @ V, mean, atol=1e-14)
 
 
+@pytest.mark.slow
 @universal
 @given(st.integers(0, 1000), st.sampled_from([4, 400]))
 def test_the_average_is_the_mean_over_batches(seed, M):
@@ -159,6 +160,7 @@ def test_many_samples_that_are_counted_load_no_compiler(monkeypatch):
     assert not buffer.compiled
 
 
+@pytest.mark.slow
 def test_small_problems_load_no_compiler():
     code = """
 import sys

@@ -51,6 +51,7 @@ def same_table(told: Table, table: Table) -> None:
     np.testing.assert_array_equal(told.rho, table.rho)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("problem", ["queue", "lake"])
 @pytest.mark.parametrize("way", TABLES)
 def test_tables_are_the_same_to_the_last_bit(way: str, problem: str, tmp_path: Path) -> None:
@@ -65,6 +66,7 @@ def test_tables_are_the_same_to_the_last_bit(way: str, problem: str, tmp_path: P
     assert answers[0] == answers[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", KNOWN)
 def test_simulators_draw_what_the_table_draws(way: str) -> None:
     table = queue_table()
@@ -77,6 +79,7 @@ def test_simulators_draw_what_the_table_draws(way: str) -> None:
     assert answers[0] == answers[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", OBSERVED)
 def test_observed_signals_are_those_of_the_table(way: str) -> None:
     table = queue_table()
@@ -153,6 +156,7 @@ PAIRS = [0, 4 * 6 + 1, 4 * 14 + 2]
 OVER = [5, 7, 11, 12, 15]
 
 
+@pytest.mark.slow
 def test_an_environment_in_its_own_order_follows_the_same_law() -> None:
     """Gymnasium lists outcomes by direction, a table by state: the samples differ, their law does not."""
     P = lake_table().P.toarray()

@@ -19,6 +19,7 @@ from spelled_out import solve
 INTERPOLATED = ("queue-network", "warehouse")  # features that only come close: the two buffers do not agree on policies
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
@@ -65,6 +66,7 @@ def test_strict_raises_the_target_until_the_limits_hold():
     assert missed <= 2  # limits of 95 %: three or more misses of ten have chance .012; seeds are fixed
 
 
+@pytest.mark.slow
 def test_four_constraints():
     instance = zoo.make("garnet", constraints=4, states=30)
     s = solve(instance.problem, instance.simulator, samples=1_000_000)
@@ -154,6 +156,7 @@ def test_samples_follow_the_design():
     assert parts.samples <= 100_000
 
 
+@pytest.mark.slow
 def test_a_priori_guarantee_in_default_mode():
     """At γ = .5, d = 3 and 4·10⁶ samples the constants say something, and it is kept."""
     instance = zoo.make("random-linear", gamma=0.5, dim=3)
@@ -219,6 +222,7 @@ def test_frontier_points_are_near_single_solves():
         assert single.multipliers[0] == pytest.approx(point.multiplier, rel=0.2)
 
 
+@pytest.mark.slow
 def test_frontier_with_others_held():
     instance = zoo.make("garnet", constraints=2, states=20)
     solution = solve(instance.problem, instance.simulator, samples=400_000)

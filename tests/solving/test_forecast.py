@@ -32,6 +32,7 @@ def test_the_pilot_is_counted() -> None:
     assert found.slater is not None and found.slater.low <= found.slater.estimate <= found.slater.high
 
 
+@pytest.mark.slow
 def test_the_worst_case_is_the_theorys() -> None:
     """With ε in utilities: in units of 3 an accuracy of 0.3 is 0.1."""
     table = random_table(1)
@@ -47,6 +48,7 @@ def test_the_worst_case_is_the_theorys() -> None:
     assert other.worst is not None and other.worst.num_pairs == other.coreset < 100
 
 
+@pytest.mark.slow
 def test_units_do_not_matter() -> None:
     """The same problem in other units of the reward has the same costs."""
     table = random_table(1)
@@ -64,6 +66,7 @@ def test_more_accuracy_costs_more() -> None:
     assert asked(table, 0.3, feasibility="strict").likely > costs[1]
 
 
+@pytest.mark.slow
 def test_memory_is_that_of_the_way_recommended() -> None:
     found = asked(random_table(1), 0.2)
     assert found.recommended == "adaptive" and found.recommended_bytes == found.likely_bytes
@@ -87,6 +90,7 @@ def test_the_simulators_speed_is_measured() -> None:
     assert 1e-6 < found.seconds_per_call < 1e-4
 
 
+@pytest.mark.slow
 def test_what_cannot_be_said_is_not_said() -> None:
     table = random_table(1)
     hopeless = asked(dataclasses.replace(table, thresholds=np.array([4.9])), 0.5)

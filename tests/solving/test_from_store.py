@@ -43,6 +43,7 @@ def test_a_solve_from_a_store_is_certified_from_an_excerpt(tmp_path: Path) -> No
     assert memory.hints is None and found.samples == 2 * 3000 * design.size + found.certificate.samples
 
 
+@pytest.mark.slow
 def test_every_question_to_a_store_has_a_seed_of_its_own(tmp_path: Path) -> None:
     """Also in another process, which has no register: whatever the policy depends on is part of the question."""
     table = dataclasses.replace(random_table(1), thresholds=np.array([2.4]))

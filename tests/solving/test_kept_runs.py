@@ -113,6 +113,7 @@ def test_options_of_another_dual_are_refused() -> None:
         Method(dual=Part("column-generation", {"iterations": 5}))
 
 
+@pytest.mark.slow
 def test_two_workers_draw_the_same_samples(tmp_path: Path) -> None:
     one = saddleback.solve(*made(), samples=20_000, seed=1)
     two = saddleback.solve(*made(), samples=20_000, seed=1, workers=2)
@@ -138,6 +139,7 @@ def test_an_answer_that_must_be_proved(tmp_path: Path) -> None:
     assert caught.value.exit_code == 4
 
 
+@pytest.mark.slow
 def test_the_same_confidence_by_both_names() -> None:
     one = saddleback.solve(*made(), samples=20_000, delta=0.1)
     two = saddleback.solve(*made(), samples=20_000, confidence=0.9)

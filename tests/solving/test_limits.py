@@ -68,6 +68,7 @@ VERBS: dict[str, Callable[[Instance, int, int, Path], None]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gamma", ["0.9", "0.9995"])
 @pytest.mark.parametrize("verb", VERBS)
 def test_samples_are_a_limit(verb: str, gamma: str, tmp_path: Path) -> None:
@@ -151,6 +152,7 @@ def test_what_lies_beyond_a_cut_is_accounted_for() -> None:
     assert far.max() > 10, "the cut must matter, or this shows nothing"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param("queue", marks=pytest.mark.check), "random-linear"])
 def test_a_long_horizon_takes_no_time(name: str) -> None:
     """Ten minutes and more, once; a hundredth of that is far above what it takes on a busy machine."""

@@ -28,6 +28,7 @@ def widths(purpose: str) -> tuple[float, float | None]:
     return high - low, found.certificate.gap
 
 
+@pytest.mark.slow
 def test_rollouts_get_more_where_the_constraints_are_what_counts() -> None:
     wide, gap = widths("gap")
     narrow, other = widths("feasibility")
@@ -35,6 +36,7 @@ def test_rollouts_get_more_where_the_constraints_are_what_counts() -> None:
     assert gap is not None and other is not None and gap < other
 
 
+@pytest.mark.slow
 def test_a_bound_that_would_say_nothing_is_not_drawn() -> None:
     ward = make("ward", beds=5, waiting=8)
     found = solve(ward.problem, ward.simulator, samples=20_000, feasibility="relaxed")
@@ -68,6 +70,7 @@ def rolled(certificate: Any) -> float:
     return float(certificate.evidence.rollouts.steps / certificate.samples)
 
 
+@pytest.mark.slow
 def test_a_further_certificate_is_for_what_the_first_was_for() -> None:
     found = {
         kind: solve(SMALL.problem, SMALL.simulator, samples=40_000, feasibility=kind) for kind in ("strict", "relaxed")
@@ -78,6 +81,7 @@ def test_a_further_certificate_is_for_what_the_first_was_for() -> None:
         assert (rolled(again) > 0.85) == (kind == "strict") and rolled(other) < 0.85
 
 
+@pytest.mark.slow
 def test_a_stored_run_is_certified_for_what_it_was_solved_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -64,6 +64,7 @@ def test_the_check_can_fail(tmp_path: Path) -> None:
     assert not all(x is not None and x[0] < value < x[1] for x, value in zip(limits, other, strict=True))
 
 
+@pytest.mark.slow
 def test_the_old_proof_decides_nothing(tmp_path: Path) -> None:
     """Its limits and rollouts may be anything; only its prices, level and allowance guide the new one."""
     run = run_of(tmp_path)
@@ -84,6 +85,7 @@ def test_the_usual_number_of_samples(tmp_path: Path) -> None:
     assert pilot < proof.samples / 2
 
 
+@pytest.mark.slow
 def test_allowance_is_kept(tmp_path: Path) -> None:
     """A run that may miss its constraint by ε may do so in the new proof too."""
     run = run_of(tmp_path, samples=None, certificate=0, epsilon=0.5)

@@ -60,6 +60,7 @@ def test_likely_ranges_hold_the_truth():
     assert solution.constraints[0].low <= truth[1] <= solution.constraints[0].high
 
 
+@pytest.mark.slow
 def test_same_seed_same_answer_and_another_seed_another():
     instance = zoo.make("garnet")
     answers = [
@@ -176,6 +177,7 @@ def test_affordable_budgets_keep_the_constraint():
     assert any("no a-priori guarantee" in r.text for r in solution.remarks)
 
 
+@pytest.mark.slow
 def test_error_by_hand_sets_the_theorems_target():
     instance = zoo.make("garnet")
     b = instance.problem.thresholds[0]
@@ -217,6 +219,7 @@ def test_one_buffer_is_labelled():
     assert s.samples > 45_000
 
 
+@pytest.mark.slow
 def test_user_units():
     """Costs with '<=' in odd units: the same problem in utilities and in the user's units has the same answer."""
     instance = zoo.make("wireless")
@@ -242,6 +245,7 @@ def test_user_units():
     np.testing.assert_allclose(instance.problem.multipliers_of(np.array(t.multipliers)), s.multipliers, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_several_constraints():
     instance = zoo.make("garnet", constraints=3)
     s = solve(instance.problem, instance.simulator, mode="literal", samples=600_000, iterations=300, resolution=40)
@@ -252,6 +256,7 @@ def test_several_constraints():
     assert min(s.multipliers) >= 0
 
 
+@pytest.mark.slow
 def test_stationary_copy_is_labelled_and_close():
     instance = zoo.make("garnet")
     s = solve(instance.problem, instance.simulator, mode="literal", samples=1_000_000, iterations=100)
@@ -291,6 +296,7 @@ def test_observed_rewards_end_to_end():
     assert truth[1] >= table.thresholds[0] - 0.05 * problem.horizon
 
 
+@pytest.mark.slow
 def test_hard_instance_from_samples():
     """d = 12 through its argmax oracle: the constraint nearly holds and the reward is near V*."""
     instance = zoo.make("hard-instance", dim=12)

@@ -320,6 +320,7 @@ def test_no_estimate_of_the_zoo_lies_outside_its_proved_limits(name: str, parame
 # ---- seeds -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_seed_proves_one_thing(loose: Solution) -> None:
     """Through `reuse`, a frontier's band, certificates by hand and strict attempts: one register for the same samples."""
     problem = loose.problem

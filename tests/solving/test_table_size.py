@@ -90,6 +90,7 @@ def test_what_is_saved_goes_to_the_others() -> None:
     assert abs(truth[0] - truth[1]) < 0.05
 
 
+@pytest.mark.slow
 def test_where_all_is_reached_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     table = two_islands(leak=0.2)
     with_rule, _ = found(table)
@@ -115,6 +116,7 @@ def test_states_that_are_seen_late(seed: int) -> None:
     assert not np.any(wide[sampled_rows][:, unsampled])
 
 
+@pytest.mark.slow
 def test_the_certificate_holds_and_can_be_checked_again(tmp_path: Path) -> None:
     """The truth lies within what is proved, and the stored bound follows from its samples."""
     table = two_islands()
@@ -129,6 +131,7 @@ def test_the_certificate_holds_and_can_be_checked_again(tmp_path: Path) -> None:
     assert not ended.value.code
 
 
+@pytest.mark.slow
 def test_more_rounds_reuse_and_resumption(tmp_path: Path) -> None:
     table = two_islands()
     problem, model = table.problem(), table.simulator()
@@ -175,6 +178,7 @@ def test_actions_that_are_not_allowed_get_none_either() -> None:
     assert calls[ISLAND:].sum() < 1000 and solution.samples <= 60_000
 
 
+@pytest.mark.slow
 def test_a_table_that_is_too_large_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     table = two_islands(100, leak=0.1)  # 600 pairs
     solution, _ = found(table, 12_000, method=Method(certificate=0))

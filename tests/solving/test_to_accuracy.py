@@ -113,6 +113,7 @@ def test_an_unmet_request_is_a_status_with_the_best_policy_so_far() -> None:
     assert "150,000" in solution.message
 
 
+@pytest.mark.slow
 def test_an_infeasible_request_ends_with_a_proof() -> None:
     import dataclasses
 

@@ -1,7 +1,7 @@
 """Certificates against the truth: coverage, width, answer rate, and controls that must alarm.
 
 Every statement of a certificate holds with probability 1 − δ, so over N seeded runs the misses of each are at most
-Bin(N, δ); at δ = .05 the alarm is raised at 45 of 400 (or 103 of 1000), which happens with probability 1e-6 if the claim is
+Bin(N, δ); at δ = .05 the alarm is raised at 28 of 200 (or 87 of 1000), which happens with probability 1e-6 if the claim is
 true. The truth comes from the tables, which no part of the certificate has seen.
 """
 
@@ -131,9 +131,9 @@ def check(case: str, runs: int, first_seed: int) -> None:
         assert (misses >= limit) == statement.startswith("control"), statement
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case != "garnet"])
+@pytest.mark.parametrize("case", ["wireless, strict", "random-linear, two constraints"])
 def test_coverage(case: str) -> None:
-    check(case, 400, 10_000)
+    check(case, 200, 10_000)
 
 
 @pytest.mark.study

@@ -283,7 +283,8 @@ def check_words(name: Any, minimise: Any, state_names: Any, num_states: int | No
     if state_names is not None:
         listed = isinstance(state_names, (Sequence, np.ndarray)) and not isinstance(state_names, str)
         rule, remedy = "must be a list with one name a state", "leave it out, or give every state a name"
-        require(listed, "state_names", rule, f"{state_names!r:.80}", remedy)
+        if not listed:
+            raise InputError("state_names", rule, f"{state_names!r:.80}", remedy)
         fits = len(state_names) == num_states
         require(fits, "state_names", rule, f"{len(state_names)} names", remedy)
         for i, state in enumerate(state_names):

@@ -281,7 +281,8 @@ def read_constraints(given: Any) -> Sequence[Constraint]:
     remedy = "each is another multiplier and another interval: leave some out, or put several into one signal"
     require(len(given) <= MOST_CONSTRAINTS, "constraints", f"must be at most {MOST_CONSTRAINTS:,}", len(given), remedy)
     for i, c in enumerate(given):
-        require(isinstance(c, Constraint), f"constraints[{i}]", "must be a Constraint", f"{c!r:.60}", _CONSTRAINT)
+        if not isinstance(c, Constraint):
+            raise InputError(f"constraints[{i}]", "must be a Constraint", f"{c!r:.60}", _CONSTRAINT)
         check_name(f"constraints[{i}].name", c.name, _CONSTRAINT)
         _check_constraint(c)
     require(len(given) >= 1, "constraints", "must hold at least one constraint", 0, "add a Constraint")

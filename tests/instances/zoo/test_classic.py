@@ -99,6 +99,7 @@ def promise_and_truth(knots: int, speeds: int, hold: int, gamma: float) -> tuple
     return float(features.maximum(starts, theta).mean()), float(total[0])
 
 
+@pytest.mark.slow
 def test_longer_decisions_or_more_knots_mend_the_promise() -> None:
     """Without a budget: with 10 steps a decision 9 x 9 knots promise too much; 20 steps, or 25 knots, mend it."""
     short, long = promise_and_truth(9, 9, 10, 0.95), promise_and_truth(9, 7, 20, 0.9)

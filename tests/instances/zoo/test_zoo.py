@@ -184,6 +184,7 @@ def test_docs_give_the_optima_of_the_defaults() -> None:
         assert answer == pytest.approx((value, multiplier), abs=6e-5), name
 
 
+@pytest.mark.slow
 def test_a_problem_is_imported_when_it_is_asked_for() -> None:
     code = """if True:
         import sys

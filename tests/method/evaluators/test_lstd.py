@@ -28,6 +28,7 @@ def truth_of(table, problem, policy):
     return problem.start.weights @ state_values(table, policy)[problem.start.states]
 
 
+@pytest.mark.slow
 @universal
 @given(seeds)
 def test_error_is_exactly_the_influence_of_the_noise(seed):

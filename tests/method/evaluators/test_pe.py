@@ -25,6 +25,7 @@ def random_policy(table: Table, seed: int) -> TabularPolicy:
     return TabularPolicy.stochastic(rng.dirichlet(np.ones(table.num_actions), table.num_states))
 
 
+@pytest.mark.slow
 @universal
 @given(seeds, st.floats(0.0, 1.0), st.floats(0.0, 1.0))
 def test_linear_in_the_reward(seed, x, y):

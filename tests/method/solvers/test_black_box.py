@@ -226,6 +226,7 @@ def test_rollouts_of_observed_signals_and_points():
     assert sums.mean == pytest.approx([sum(0.5**t * min(0.1 * t, 1.0) for t in range(20)), 0.0], abs=1e-5)
 
 
+@pytest.mark.slow
 def test_rollouts_in_a_solve_are_counted_and_repeatable():
     found = []
     for _ in range(2):

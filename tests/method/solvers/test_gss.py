@@ -61,6 +61,7 @@ def test_directions_without_samples_stay_at_zero():
     np.testing.assert_array_equal(fit[1], 0.0)
 
 
+@pytest.mark.slow
 @universal
 @given(seeds, st.integers(1, 4))
 def test_theta_is_the_plug_in_fixed_point(seed, T):
@@ -83,6 +84,7 @@ def test_theta_is_the_plug_in_fixed_point(seed, T):
     ]
 
 
+@pytest.mark.slow
 @universal
 @given(seeds)
 def test_one_hot_gss_plans_in_the_empirical_model(seed):

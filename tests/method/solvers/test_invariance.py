@@ -108,6 +108,7 @@ def relabelled(table: Table, states: np.ndarray, actions: np.ndarray) -> Table:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @universal
 @given(seeds)
 def test_names_of_states_and_actions_do_not_matter(seed):

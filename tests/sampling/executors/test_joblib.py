@@ -45,6 +45,7 @@ def test_one_stream_a_worker_would_depend_on_them(two):
         assert faulty.collected(faulty.per_worker, one) != faulty.collected(faulty.per_worker, two)
 
 
+@pytest.mark.slow
 def test_the_order_of_tasks_does_not_matter(two):
     source, blocks = faulty.source(faulty.jittery), faulty.blocks(5)
     shuffled = random.Random(3).sample(blocks, len(blocks))
@@ -100,6 +101,7 @@ def test_what_cannot_be_sent_or_loaded(two, tmp_path):
     assert isinstance(error, SaddlebackError) and "cannot be sent" in str(error), "a result with a lock in it"
 
 
+@pytest.mark.slow
 def test_workers_have_one_thread(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     with Joblib(1) as executor:

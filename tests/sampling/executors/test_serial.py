@@ -82,6 +82,7 @@ def test_bad_options(name, options, complaint):
         make(name, **options)
 
 
+@pytest.mark.slow
 def test_imports_are_lazy():
     code = "import sys, saddleback, saddleback.sampling.executors as e; e.make('joblib', 2); e.make('ray', 2)"
     code += "; print(*[m for m in ('joblib', 'ray', 'cloudpickle') if m in sys.modules])"

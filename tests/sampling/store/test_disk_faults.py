@@ -62,6 +62,7 @@ def failed(run: Run) -> OSError | None:
     return cause
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["samples", "counts with signals"])
 @pytest.mark.parametrize("began", [False, True], ids=["from nothing", "from a killed run"])
 def test_every_operation_fails_once(layout: str, began: bool, tmp_path: Path) -> None:

@@ -85,11 +85,13 @@ def test_the_whole_zoo_passes(name: str) -> None:
     print(f"{name}: seeds 0 to 9, no error")
 
 
+@pytest.mark.slow
 def test_a_table_and_a_constant_pass() -> None:
     assert named(random_table(0, S, A).simulator()) == set()
     assert named(lambda states, actions, rng: np.zeros(len(states), dtype=int)) == set()
 
 
+@pytest.mark.slow
 def test_calls_are_counted_and_bounded() -> None:
     seen = 0
 
@@ -185,6 +187,7 @@ def test_a_finding_can_be_replayed() -> None:
     assert finding.to_json()["state"] == 4
 
 
+@pytest.mark.slow
 def test_continuous_states() -> None:
     rng = np.random.default_rng(0)
     pool = np.repeat(rng.random((100, 2)), 2, axis=0), np.tile([0, 1], 100)
