@@ -174,7 +174,7 @@ def test_members_that_miss_are_named(wireless: Reported) -> None:
     text = text_of(wireless.page)
     assert text.count(" misses") == len(missing)
     share = f"{100 * sum(m.weight for m in missing):.3g}"
-    assert f"Of all episodes, {share} % are played by a member that would miss a constraint by itself" in text
+    assert f"By the estimates, {share} % of all episodes are played by a member that would miss a constraint" in text
     assert (
         "The constraints are meant to hold on average over these draws, and that is all that is said of them." in text
     )

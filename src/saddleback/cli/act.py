@@ -49,7 +49,7 @@ def act(
 
 
 def _print(found: dict[str, Any], given: list[str]) -> None:
-    who = f"member {found['member'] + 1} of {found['members']}, drawn with probability {found['weight']:.4g}"
+    who = f"member {found['number']} of {found['members']}, drawn with probability {found['weight']:.4g}"
     lines = [f"episode {found['episode_seed']}: {who}"]
     for row, text in zip(found["actions"], given, strict=True):
         p, chance = row["probabilities"], ""

@@ -80,7 +80,8 @@ def _hull_master(columns: Array, b: float) -> Master | None:
     Which two is decided on rounded values; where they meet b, by the values themselves.
     """
     (r, c), (exact_r, exact_c) = on_grid(columns).T, columns.T
-    meets = exact_c >= b - TIE * float(np.abs(columns).max())  # a threshold at the very edge is met
+    close = TIE * float(np.abs(columns).max())
+    meets = exact_c >= b - close  # a threshold at the very edge is met
     inside = np.flatnonzero(meets)
     if not inside.size:
         return None
@@ -91,9 +92,12 @@ def _hull_master(columns: Array, b: float) -> Master | None:
         weights[top] = 1.0
         return Master(weights, float(exact_r[top]), np.zeros(1))
     # The segment between an infeasible i and a feasible j whose height at b is largest.
-    i, j = np.meshgrid(outside, inside, indexing="ij")
-    height = r[i] + (b - c[i]) / (c[j] - c[i]) * (r[j] - r[i])
-    best = np.unravel_index(int(first_largest(height.ravel())), height.shape)
+    i, j = (ends.ravel() for ends in np.meshgrid(outside, inside, indexing="ij"))
+    slope = (r[j] - r[i]) / np.maximum(c[j] - c[i], close)  # which rounding may have made equal
+    height = np.where(c[j] - b <= close, r[j], r[i] + (b - c[i]) * slope)
+    # Where b is a vertex of the hull all segments to it are as high: the steepest is the hull's, and its price supports it.
+    tied = np.flatnonzero(height >= height.max() - close)
+    best = tied[first_largest(-slope[tied])]
     i0, j0 = int(i[best]), int(j[best])
     w = min(max(float((b - exact_c[i0]) / (exact_c[j0] - exact_c[i0])), 0.0), 1.0)
     weights[i0], weights[j0] = 1.0 - w, w

@@ -213,6 +213,8 @@ class Signal:
                 f"declare the true range, at least ({low:g}, {high:g}), from which x is rescaled to "
                 "(x - low) / (high - low); it is never clipped, since every bound depends on the range"
             )
+            if not np.isfinite(x[i]):
+                remedy = "mend what gives it: no range holds that"
             raise InputError(self.name, rule, f"{x[i]} at state {states[i]}, action {actions[i]}{seed}", remedy)
 
 

@@ -140,7 +140,8 @@ def _room(found: Forecast) -> str:
     tightest = float(problem.thresholds.max())  # which no policy can miss, or leave, by more than its values allow
     ends = np.clip([slater.estimate, slater.low, slater.high], -tightest, problem.horizon - tightest)
     estimate, low, high = (number(scale * x) for x in ends.tolist())
-    return f"The constraints leave room ζ = {estimate}{words} ({low} to {high}, measured, not proved)."
+    open_ = "" if slater.low > 0 else ", so it may be that they leave none"
+    return f"The constraints leave room ζ = {estimate}{words} ({low} to {high}, measured, not proved){open_}."
 
 
 def _advice(found: Forecast) -> str:

@@ -59,7 +59,12 @@ class StoredPolicy(NamedTuple):
             rows.append({**row, "probabilities": p})
         members = len(self.mixture.members)
         which = {"episode_seed": seed, "member": episode.member, "members": members, "weight": episode.weight}
-        return {**which, "actions": rows}
+        return {**which, "number": 1 + self._places.index(episode.member), "actions": rows}
+
+    @property
+    def _places(self) -> list[int]:
+        """The members from the most played to the least, as reports number them."""
+        return np.argsort(-self.mixture.weights, kind="stable").tolist()
 
 
 def load_stored_policy(

@@ -36,7 +36,7 @@ from saddleback.runs.numbers import (
     wanted,
 )
 from saddleback.runs.verdict import Status
-from saddleback.runs.words import slack_sentence, standing
+from saddleback.runs.words import slack_by_ranges, slack_sentence, standing
 
 _WIDTH = 100
 _ROUNDING = 1e-9
@@ -51,7 +51,13 @@ def print_solution(console: Console, solution: Answer, check: Mapping[str, Any] 
     headline = f"[bold]{escape(problem.name)}[/bold]: [{colour}]{solution.status.value}[/{colour}]."
     console.print(f"{headline} {escape(sentence(solution.message))}")
     if solution.max_slack is not None:
-        console.print(escape(slack_sentence(problem, solution.max_slack, exact=not solution.samples)))
+        drawn = bool(solution.samples)
+        said = (
+            slack_sentence(problem, solution.max_slack, exact=False)
+            if drawn
+            else slack_by_ranges(problem, solution.max_slack)
+        )
+        console.print(escape(said))
     if problem.num_constraints > 1:  # of one the verdict says it all
         print_conflict(console, problem, solution.conflict)
     if solution.mixture is not None:
@@ -67,8 +73,8 @@ def print_solution(console: Console, solution: Answer, check: Mapping[str, Any] 
     console.print(_members_table(solution))
     if any(_missed(solution, member) for member in solution.members) and len(solution.members) > 1:
         console.print(
-            "'(misses)': played alone, this policy would not meet the constraint. Limits and verdicts are about the mixture, on "
-            "average over the draw."
+            "'(misses)': played alone, this policy would not meet the constraint, by the estimates. Limits and verdicts are about "
+            "the mixture, on average over the draw."
         )
     console.print(
         f"{solution.samples:,} simulator calls, {count(solution.settings['coreset'], 'state-action pair')} sampled, "

@@ -147,6 +147,12 @@ def slack_sentence(problem: CMDP, slack: float, *, exact: bool) -> str:
     return f"{how} largest slack of {of} that a policy reaches is {room_in_units(problem, slack)} (negative: it is missed)."
 
 
+def slack_by_ranges(problem: CMDP, slack: float) -> str:
+    """The same where the declared ranges alone leave no room, and nothing was drawn."""
+    of = f"'{problem.constraints[0].name}'" if problem.num_constraints == 1 else "the tightest constraint"
+    return f"By the declared ranges alone, no policy has a slack of {of} above {room_in_units(problem, slack)}."
+
+
 class Standing(NamedTuple):
     """How limits stand to a threshold, up to ``allowed``, and by how much it is missed at least and at most."""
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.designs.design import Design
-from saddleback.errors import require
+from saddleback.errors import InputError, require
 from saddleback.problem.actions import serving_pairs
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.numerics import rounded
@@ -29,6 +29,15 @@ from saddleback.sampling.buffer import Samples as Samples
 from saddleback.sampling.drawn_rows import examine_blocks
 from saddleback.sampling.reach import Spare, drawn_in_reach
 from saddleback.simulators.generative_model import Draw, GenerativeModel
+
+
+class TooFewSamples(InputError):
+    """Not one sample for each of so many pairs; the samples of a solve are in quarters, and half of all is for its proof."""
+
+    def __init__(self, rule: str, found: str, otherwise: str, pairs: int, times: int = 8):
+        self.otherwise, self.pairs = otherwise, pairs
+        remedy = f"raise the number of samples to {times * pairs:,} or more, or {otherwise}"
+        super().__init__("samples", rule, found, remedy)
 
 
 def batches_and_counts(
@@ -45,12 +54,13 @@ def batches_and_counts(
         every = (serving == np.arange(c)).astype(np.int64)
         c, weights = int(every.sum()), weights * every / (weights @ every)
     N = total // c
-    rule, found = f"must give each of the {c} pairs of every buffer at least one", f"{total} for one buffer"
+    rule, found = f"must give each of the {c} pairs of every buffer at least one", f"{total} for {c} pairs"
     table = design.operator is None
     fewer = (
         "describe states by features, which share samples (docs/how_to/features.md)" if table else "use fewer features"
     )
-    require(N >= 1, "samples", rule, found, f"raise the number of samples to {8 * c:,} or more, or {fewer}")
+    if N < 1:
+        raise TooFewSamples(rule, found, fewer, c)
     T = N // min(batch_size or 4, N) if batch_size is not None or literal else usual_batches(N, H)
     if allocation == "equal" or N < 2:
         return T, np.full(design.size, N if literal else T * (N // T)) * every

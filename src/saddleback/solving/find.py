@@ -18,7 +18,7 @@ import numpy as np
 from saddleback.certificates.certificate import ROUNDING
 from saddleback.errors import BudgetError, InputError, Remark, require
 from saddleback.exact.values import policy_of
-from saddleback.method.evaluators.lstd import EmpiricalChain
+from saddleback.method.evaluators.lstd import LSTD, EmpiricalChain
 from saddleback.method.framework import Outcome, run
 from saddleback.method.master_lp import solve_master
 from saddleback.method.oracles import Dual, DualContext, Interval
@@ -266,5 +266,5 @@ def stationary_copy(parts: Prepared, mixture: MixturePolicy) -> Stationary | Non
     chains = [EmpiricalChain(problem, buffer, member) for member in mixture.members]
     mu = sum(w * chain.visits() for w, chain in zip(mixture.weights, chains, strict=True))
     policy = policy_of(np.reshape(mu, (S, A)), chains[0].pi)
-    values = problem.values_of(parts.evaluator.evaluate(problem, buffer, policy))
+    values = problem.values_of(LSTD().evaluate(problem, buffer, policy))  # an evaluator may have a bias, this has none
     return Stationary(policy, values, "approximate: occupancies of the estimated model, values evaluated anew")

@@ -241,7 +241,10 @@ def _worst_case(
 ) -> tuple[Plan | None, str]:
     strict = feasibility == "strict"
     if strict and slater.low <= 0:
-        return None, "no room between the constraints and what can be reached was measured, which strict plans need"
+        return (
+            None,
+            "strict plans need room between the constraints and what can be reached, and the pilot leaves open whether there is any",
+        )
     tabular = design.operator is None
     try:
         found = worst_case_plan(

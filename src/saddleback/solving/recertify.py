@@ -26,11 +26,12 @@ from saddleback.problem.spaces import Array
 from saddleback.runs.run_folder import Run, without_policy
 from saddleback.runs.settings import Method, Settings
 from saddleback.sampling.blocks import Executor
+from saddleback.sampling.collect import TooFewSamples
 from saddleback.simulators.generative_model import GenerativeModel, derived_seed
 from saddleback.simulators.seed_rounds import CERTIFY
 from saddleback.solving.prepare import prepare
 
-_PILOT = 0.25
+_PILOT, _TIMES = 0.25, 16  # a quarter of the pilot is the solver's: that many samples a pair leave one there
 _USUAL_SAMPLES = 100_000
 _MOST_PRICE = 1e100  # of a stranger's constraint: its square is a number
 
@@ -134,4 +135,7 @@ def _in_all(error: InputError, samples: int) -> InputError:
     """A pilot that is too small, in terms of what the caller gave."""
     if error.name != "samples":
         return error
-    return InputError("samples", error.rule, f"{error.value} of the pilot, a quarter of {samples}", error.remedy)
+    found = f"{error.value} of the pilot, a quarter of {samples}"
+    if isinstance(error, TooFewSamples):
+        return TooFewSamples(error.rule, found, error.otherwise, error.pairs, _TIMES)
+    return InputError("samples", error.rule, found, error.remedy)

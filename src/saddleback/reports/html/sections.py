@@ -127,11 +127,11 @@ def members(view: View) -> Markup:
         lead = f"A mixture of {len(members)} policies: one is drawn when an episode starts and played to its end. "
         lead += f"{_on_average(view)} on average over these draws"
         lead += (
-            "; every member also keeps them by itself."
+            "; by the estimates, every member also keeps them by itself."
             if not missing
             else (
-                f", and that is all that is said of them. Of all episodes, {percent(missing)} are played by a member that would "
-                "miss a constraint by itself; the others make up for it."
+                f", and that is all that is said of them. By the estimates, {percent(missing)} of all episodes are played by a "
+                "member that would miss a constraint by itself; the others make up for it."
             )
         )
     heads = view.heads("member", "share of episodes")

@@ -100,7 +100,8 @@ def recheck(
     assert told is not None  # a record with limits has them
     checks += [check_rollouts(told, rollouts), check_range(certificate, told, rollouts, problem)]
     checks.append(check_known(told, record, policy, problem, bound))
-    names = ["reward", *(c.name for c in record.constraints)]
+    totals = [" as a total" if c.units == "per-step" else "" for c in record.constraints]
+    names = ["reward", *(c.name + words for c, words in zip(record.constraints, totals, strict=True))]
     for j, (signal, limits) in enumerate(
         zip(signals_of(certificate), [certificate.value, *certificate.constraints], strict=True)
     ):
