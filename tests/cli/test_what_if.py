@@ -95,6 +95,15 @@ def test_a_wrong_name_is_said_with_the_nearest(run: Call, verb: str) -> None:
     assert "did you mean energy?" in words(err)
 
 
+def test_a_wrong_parameter_or_problem_is_said_with_the_nearest(run: Call) -> None:
+    code, _, err = run("exact", "wireless", "--set", "budgt=3")
+    assert code == 2 and "did you mean budget?" in words(err)
+    code, _, err = run("exact", "wirless")
+    assert code == 2 and "did you mean wireless?" in words(err)
+    code, _, err = run("exact", "wireless", "--set", "zzz=3")
+    assert code == 2 and "wireless takes capacity=10" in words(err), "where nothing is near, all of them"
+
+
 @pytest.mark.parametrize("given", ["energy", "energy=", "=3", "energy=nan", "energy=inf", "energy=two"])
 def test_limits_that_are_none(run: Call, given: str) -> None:
     code, _, err = run("exact", "wireless", "--limit", given)

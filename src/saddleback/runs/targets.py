@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from saddleback.errors import InputError, require
+from saddleback.errors import InputError, nearest, require
 from saddleback.files.json_file import plain, sha256_of, short, to_plain
 from saddleback.instances import zoo
 from saddleback.instances.instance import Instance
@@ -69,7 +69,7 @@ def _named(target: str, settings: Sequence[str]) -> Instance:
             "TARGET",
             f"must be a .toml, .npz or .drn file or one of the zoo: {', '.join(zoo.BY_NAME)}",
             short(target),
-            "run `saddleback zoo` for the list",
+            nearest(target, zoo.BY_NAME, "run `saddleback zoo` for the list"),
         )
     return zoo.make(target, **parameters)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
-from saddleback.errors import InputError
+from saddleback.errors import InputError, nearest
 from saddleback.instances.instance import Instance
 from saddleback.instances.zoo._building import Range
 from saddleback.problem.registry import Registry
@@ -67,8 +67,10 @@ def make(name: str, /, **parameters: Any) -> Instance:
     listing = f"{name} takes " + ", ".join(f"{p.name}={p.default}" for p in describe(name))
     converted = {}
     for parameter, value in parameters.items():
-        if parameter not in inspect.signature(build).parameters:
-            raise InputError(parameter, f"must be a parameter of {name}", repr(value), listing)
+        known = inspect.signature(build).parameters
+        if parameter not in known:
+            remedy = nearest(parameter, known, listing)
+            raise InputError(parameter, f"must be a parameter of {name}", repr(value), remedy)
         converted[parameter] = _convert(parameter, value, kinds[parameter], listing)
     try:
         for parameter, value in converted.items():
@@ -90,7 +92,8 @@ def describe(name: str) -> list[Parameter]:
 
 def _builder(name: str) -> Callable[..., Instance]:
     if name not in BY_NAME:
-        raise InputError("problem", "must be a name in the zoo", repr(name), f"choose one of {', '.join(BY_NAME)}")
+        remedy = nearest(name, BY_NAME, f"choose one of {', '.join(BY_NAME)}")
+        raise InputError("problem", "must be a name in the zoo", repr(name), remedy)
     return BY_NAME[name]
 
 
