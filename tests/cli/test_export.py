@@ -238,6 +238,15 @@ def test_what_it_is_worth_is_said(runs: Callable[[str], Path], run: Call, tmp_pa
     assert told["mixture"]["kind"] == "mixture" and told["stationary"]["kind"] == "stationary"
 
 
+def test_what_is_said_fits_a_terminal(runs: Callable[[str], Path], run: Call, tmp_path: Path) -> None:
+    """The path alone is never broken: it is there to be copied."""
+    place = tmp_path / "p.json"
+    code, out, _ = run("export", runs("queue"), "--to", "json", "--out", place)
+    first, *rest = out.splitlines()
+    assert code == 0 and first.startswith(str(place))
+    assert len(rest) > 1 and max(map(len, rest)) <= 80
+
+
 def test_only_exports_of_ours_are_replaced(runs: Callable[[str], Path], run: Call, tmp_path: Path) -> None:
     for form, (ending, *_) in BY_NAME.items():
         if form == "onnx" and importlib.util.find_spec("onnx") is None:

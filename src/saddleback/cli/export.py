@@ -69,8 +69,9 @@ def export(
         proof_json = None if proved is None else proved.certificate.to_json()
         print_json({"file": str(place), "bytes": place.stat().st_size, **policy.to_json(), "certificate": proof_json})
     else:
-        for text in (f"{place} ({place.stat().st_size / 1000:,.1f} kB)", policy.sentence()):
-            Console().print(plain_text(text, 10_000), markup=False, highlight=False, soft_wrap=True)
+        written = f"{place} ({place.stat().st_size / 1000:,.1f} kB)"
+        Console().print(plain_text(written, 10_000), markup=False, highlight=False, soft_wrap=True)  # a path is copied
+        Console().print(plain_text(policy.sentence(), 10_000), markup=False, highlight=False)
     raise typer.Exit(code)
 
 
