@@ -221,7 +221,7 @@ FAULTS = [
     ('units = "per-step"', 'units = "per_step"', "got 'per_step'; did you mean per-step?"),
     ("range = [0, 1]\n", "", "FILE:20: constraints[1].range` must be given for functions and what is observed"),
     ("range = [0, 1]", "range = [1, 0]", "FILE:23: constraints[1].range` must be [low, high] with low < high"),
-    ('name = "idle"', 'name = "length"', "must have distinct names"),
+    ('name = "idle"', 'name = "length"', "FILE:21: constraints[1].name` must differ from the names of the constraints"),
     ('name = "idle"\n', "", "FILE:20: constraints[1].name` must be given"),
     ('"queue:idle"', '"queue.idle"', "FILE:22: constraints[1].values` must look like module:callable"),
     ('"queue:idle"', '"nowhere:idle"', "must name code that can be imported, got ModuleNotFoundError"),

@@ -92,7 +92,7 @@ def _fields(file: Section, kind: str, space: StateSpace, num_actions: int, ends:
     reward = file.table("reward", 'write [reward] with values = "shop:reward" and range = [0, 1]')
     reward.allow("values", "range", "kind")
     values = parts.signal_of(reward, kind, shape)
-    constraints = [parts.constraint_of(c, kind, shape, {}) for c in file.tables("constraints", _CONSTRAINTS)]
+    constraints = parts.constraints_of(file.tables("constraints", _CONSTRAINTS), kind, shape, {})
     if not constraints:
         raise file.fault("constraints", "must hold at least one", "none", _CONSTRAINTS)
     return {
@@ -158,7 +158,7 @@ def _from_zoo(file: Section, where: Section) -> Instance:
     if file.has("constraints"):
         known = {c.name: c for c in problem.constraints}
         given = file.tables("constraints", "each is a table")
-        changes["constraints"] = [parts.constraint_of(c, kind, shape, known) for c in given]
+        changes["constraints"] = parts.constraints_of(given, kind, shape, known)
     fields = {f.name: getattr(problem, f.name) for f in dataclasses.fields(problem) if f.init}
     changed = _problem(file, {**fields, **changes})
     if changed.observed.any() and [c.name for c in changed.constraints] != [c.name for c in problem.constraints]:

@@ -5,7 +5,7 @@ choose from, and its features.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -132,6 +132,20 @@ def constraint_of(where: Section, kind: str, shape: tuple[int | None, int], know
         signal = signal_of(where, kind, shape)
         span = range_of(where, signal)
     return Constraint(name, signal, found[1], float(found[2]), span, units)  # type: ignore[arg-type]
+
+
+def constraints_of(
+    tables: Sequence[Section], kind: str, shape: tuple[int | None, int], known: dict[str, Constraint]
+) -> list[Constraint]:
+    """All of [[constraints]]; a name that comes again is a fault of the table where it does."""
+    found: list[Constraint] = []
+    for where in tables:
+        constraint = constraint_of(where, kind, shape, known)
+        if constraint.name in [c.name for c in found]:
+            rule = "must differ from the names of the constraints before it"
+            raise where.fault("name", rule, short(constraint.name), "rename one of the two")
+        found.append(constraint)
+    return found
 
 
 def gamma_of(file: Section) -> float:
