@@ -18,6 +18,7 @@ import pytest
 from cli.command_line import quietly, words
 from helpers import begun_and_killed
 from saddleback.files.disk import Disk
+from saddleback.runs.settings import Settings
 from saddleback.runs.work_folder import Work
 from saddleback.sampling.fingerprint import CHECK_CALLS
 from saddleback.sampling.store.sample_store import SampleStore
@@ -147,6 +148,42 @@ def test_another_request_is_not_mixed_with_one_under_way(run: Any, tmp_path: Pat
     process.communicate()
     code, _, err = run("solve", "random-linear", "--samples", 300_000, "--seed", 5, "--out", tmp_path / "run")
     assert code == 2 and "resume" in err
+
+
+STARTED = {
+    "solve": {
+        "budget": {"samples": 200_000, "certificate": 200_000},
+        "parts": Settings().record()["parts"],
+    },
+    "sample": {"rounds": 2, "seed": 0},
+}
+
+
+@pytest.mark.parametrize(
+    ("verb", "given", "says"),
+    [
+        ("solve", ["--samples", 20_000], "started with --samples 400000, got --samples 20000;"),
+        ("solve", ["--samples", 4e5, "--for", "gap"], "started with no --for, got --for gap;"),
+        ("solve", ["--samples", 4e5, "--solver", "gss"], "started with no --solver, got --solver gss;"),
+        ("solve", ["--samples", 4e5, "--limit", "number-in-system=2"], "got --limit number-in-system=2;"),
+        ("solve", ["--epsilon", 9], "started with --samples 400000, got --epsilon 9.0 --max-samples 100000000;"),
+        ("sample", ["--rounds", 2, "--seed", 3], "started with --seed 0, got --seed 3;"),
+    ],
+)
+def test_only_what_differs_is_named_as_it_is_typed(
+    verb: str, given: list[Any], says: str, run: Any, tmp_path: Path
+) -> None:
+    begun_and_killed(tmp_path / "run", verb, "queue", [], STARTED[verb])
+    code, _, err = run(verb, "queue", *given, "--out", tmp_path / "run")
+    assert code == 2 and says in words(err), err
+
+
+def test_another_verb_or_problem_is_named(run: Any, tmp_path: Path) -> None:
+    begun_and_killed(tmp_path / "run", "solve", "queue", ["capacity=4"], STARTED["solve"])
+    _, _, err = run("sample", "queue", "--out", tmp_path / "run")
+    assert "started with `saddleback solve`, got `saddleback sample`;" in words(err)
+    _, _, err = run("solve", "wireless", "--samples", 4e5, "--out", tmp_path / "run")
+    assert "started with queue --set capacity=4, got wireless;" in words(err)
 
 
 class Cut(BaseException):

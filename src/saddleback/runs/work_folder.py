@@ -40,6 +40,7 @@ from saddleback.runs.file_names import (
     left_beside,
 )
 from saddleback.runs.outputs import refuse_inside, refuse_parts_of_ours
+from saddleback.runs.request_words import Asked, differences
 
 
 class SampleOptions(Record, frozen=True):
@@ -125,6 +126,11 @@ def load_work(place: Path) -> Request:
     return request
 
 
+def _asked(request: Request, settings: list[str]) -> Asked:
+    options = as_record(request.options, _OPTIONS[request.verb], REQUEST, "start it again in a new folder")
+    return Asked(request.verb, request.target, settings, options)
+
+
 @contextmanager
 def owned(place: str | os.PathLike[str]) -> Iterator[Work]:
     """The work folder of the run at ``place``, owned by this process until the end of the ``with`` block.
@@ -185,13 +191,12 @@ class Work:
         require(free, "--out", "must be a folder, or a new one", f"{self.place}, a file", "choose another name")
         if self.under_way:
             found = load_work(self.place)
-            for name in ("verb", "target", "settings", "options"):
-                was, value = getattr(found, name), getattr(request, name)
-                mended = name == "settings" and question is not None and question == found.question
-                if was != value and not mended:
-                    rule = f"must be a new folder, or one where the same is under way ({name}: {was})"
-                    remedy = f"finish that one with `saddleback resume {self.place}`, or remove {self.folder}"
-                    raise InputError("--out", rule, value, remedy)
+            mended = question is not None and question == found.question
+            was, now = (_asked(r, settings if mended else r.settings) for r in (found, request))
+            before, after = differences(was, now)
+            rule = f"must be a new folder, or one where the same is under way: this was started with {before}"
+            remedy = f"finish that one with `saddleback resume {self.place}`, or remove {self.folder}"
+            require(was == now, "--out", rule, after, remedy)
             if found.settings != settings:
                 self._write(request)
             return samples

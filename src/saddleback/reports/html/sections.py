@@ -23,6 +23,7 @@ from saddleback.runs.contradiction import conflict_sentences
 from saddleback.runs.drawings_file import DesignRecord, DualRecord
 from saddleback.runs.limits import options_of
 from saddleback.runs.numbers import at_most, between, count, in_unit, limits_in, number, percent, sentence
+from saddleback.runs.request_words import BUDGET, budget_options, option_of
 from saddleback.runs.settings import Settings
 from saddleback.runs.text import average, average_heads, values_are
 from saddleback.runs.work_folder import SAMPLES
@@ -240,19 +241,11 @@ def command(view: View) -> str:
     words = ["saddleback", str(request.pop("verb", "solve")), run.target, *options_of(run.settings)]
     if words[1] == "exact":
         request = {"method": request.get("method")} if request.get("method") != "auto" else {}
-    spent, proof = request.pop("samples", None), request.pop("certificate", None)
-    folder = request.pop("from", None)
-    request.pop("from_sha256", None)
-    if folder is not None:
-        words += ["--from", str(folder)]
-        words += [] if proof is None else ["--certificate-samples", str(proof)]
-    elif isinstance(spent, int) and isinstance(proof, int):
-        words += ["--samples", str(spent + proof)]
-        words += [] if proof == (spent + proof) // 2 else ["--certificate-samples", str(proof)]
+    words += itertools.chain(*budget_options(request).items())
     usual = Settings().record()["parts"]
     for name, value in request.items():
-        if value is not None and value != usual.get(name):
-            words += [f"--{name.replace('_', '-')}", str(value)]
+        if name not in BUDGET and value is not None and value != usual.get(name):
+            words += [option_of(name), str(value)]
     return shlex.join([*map(_plain_word, words), "--out", "again"])
 
 
