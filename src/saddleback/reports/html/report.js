@@ -21,6 +21,9 @@
   const value = (j, x) => (Math.abs(x) <= 2e-9 * Math.abs(data.scale[j]) * data.horizon ? 0 : x);
   const price = (i, x) => (Math.abs(x) <= 2e-9 * Math.abs(data.scale[0] / data.scale[1 + i]) ? 0 : x);
 
+  // The best reward at a price, or an end of its range: 0 where it is no more than the threshold's rounding buys.
+  const best = (i, x, price) => (Math.abs(x) <= 2e-9 * Math.abs(price * data.scale[1 + i]) * data.horizon ? 0 : value(0, x));
+
   const percent = (w) => `${Number((100 * w).toPrecision(3))} %`;
 
   // The point at b of the upper hull of (V_c, V_r): the best policy that meets b, or the best pair around it.
@@ -122,6 +125,7 @@
       row.className = "share";
       row.dataset.member = k;
       row.dataset.weight = JSON.stringify(weight);
+      row.hidden = weight < 1e-6; // rounding of the threshold
       share.textContent = percent(weight);
       const own = data.names.map((name, j) => `${name} ${format(value(1 + j, user(1 + j, data.columns[k][1 + j])))}${data.suffixes[j]}`).join(", ");
       words.textContent = `policy #${k + 1}: ${data.objective} ${format(value(0, user(0, data.columns[k][0])))}, ${own}`;
@@ -146,13 +150,13 @@
       return;
     }
     how.textContent = point.how;
-    const range = point.range;
-    put("value", k, format(value(0, point.value)), point.value);
-    put("range", k, range === null ? "not measured" : `${format(range[0])} to ${format(range[1])}`, range);
+    const range = point.range, found = (x) => format(best(curve.constraint, x, point.price));
+    put("value", k, found(point.value), point.value);
+    put("range", k, range === null ? "not measured" : range.map(found).join(" to "), range);
     const cost = format(price(curve.constraint, point.price));
     put("price", k, cost, point.price);
     mixture(place, point);
-    const words = `${name} ${sense} ${shown}${unit}: best ${data.objective} ${format(value(0, point.value))}, price ${cost}`;
+    const words = `${name} ${sense} ${shown}${unit}: best ${data.objective} ${found(point.value)}, price ${cost}`;
     slider.setAttribute("aria-valuetext", words);
     const to = ([low, high, start, end], x) => start + (Math.min(Math.max(x, low), high) - low) / (high - low) * (end - start);
     const x = to(curve.frame.x, threshold), y = to(curve.frame.y, point.value);

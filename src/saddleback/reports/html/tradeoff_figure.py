@@ -29,6 +29,7 @@ from saddleback.runs.drawings_file import FrontierRecord, PointRecord
 from saddleback.runs.numbers import between, in_unit, number, percent, symbol
 
 _MOST_DOTS = 400
+_LEAST_SHARE = 1e-6  # of a mixture: less is rounding of the threshold
 
 
 def tradeoff(view: View, data: FrontierRecord) -> tuple[Markup, dict[str, Any]]:
@@ -154,16 +155,28 @@ def _figure(
         shapes.append(circle(x(chosen[0]), y(chosen[1]), 9, "ring", "this policy"))
     shapes.append(line(x.start, y.start, x.start, y.end, "marker", id=f"marker-{k}"))
     shapes.append(circle(x.start, y.end, 6, "pointer", id=f"pointer-{k}"))
-    said = (
-        f"The best {view.problem.objective} falls from {number(max(values))} to {number(min(values))} as the threshold of {_name(row)} goes from "
-        f"{_threshold(row, thresholds[values.index(max(values))])} to {_threshold(row, thresholds[values.index(min(values))])}."
-    )
+    said = _course(view, points, i)
     frame = {"x": [x.low, x.high, x.start, x.end], "y": [y.low, y.high, y.start, y.end]}
     title, caption = (
         f"Best {view.problem.objective} against {row.name}",
         _legend(view, bool(ceiling), len(known) == len(band)),
     )
     return figure(290, title, said, *shapes, caption=caption), frame
+
+
+def _course(view: View, points: list[PointRecord], i: int) -> str:
+    """The curve in a sentence."""
+    row, objective = view.constraints[i], view.problem.objective
+    top, bottom = max(points, key=lambda p: p.value), min(points, key=lambda p: p.value)
+    high, low = (number(_best(view, p, i, p.value)) for p in (top, bottom))
+    ends = (_threshold(row, p.threshold) for p in (top, bottom))
+    course = f"The best {objective} falls from {high} to {low} as the threshold of {_name(row)} goes from"
+    return f"{course} {' to '.join(ends)}."
+
+
+def _best(view: View, point: PointRecord, i: int, reward: float) -> float:
+    """A reward at a point of the curve, or an end of its range, without the noise of rounding."""
+    return shown_best(view.problem, i, reward, point.multiplier / view.constraints[i].unit.size)
 
 
 def _legend(view: View, ceiling: bool, band: bool) -> Markup:
@@ -239,9 +252,11 @@ def _table(view: View, points: list[PointRecord], band: list[Limits | None], i: 
     rows: list[list[Any]] = []
     for k in shown:
         p, limits = points[k], band[k]
-        mixture = " + ".join(f"{percent(w)} of #{c + 1}" for w, c in zip(p.weights, p.members, strict=True))
-        best = shown_best(view.problem, i, p.value, p.multiplier / row.unit.size)
-        rows.append([_threshold(row, p.threshold), number(best), between(limits), number(p.multiplier), mixture])
+        shares = [(w, c) for w, c in zip(p.weights, p.members, strict=True) if w >= _LEAST_SHARE]
+        mixture = " + ".join(f"{percent(w)} of #{c + 1}" for w, c in shares)
+        best = number(_best(view, p, i, p.value))
+        likely = between(None if limits is None else [_best(view, p, i, x) for x in limits])
+        rows.append([_threshold(row, p.threshold), best, likely, number(p.multiplier), mixture])
     heads = [f"{_name(row)} {symbol(row.sense)}", f"best {view.problem.objective}", "likely range", "price", "mixture"]
     whole = table(heads, rows, f"Best {view.problem.objective} against {row.name}", words=(4,))
     return details("The same as a table", whole)

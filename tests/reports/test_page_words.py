@@ -1,0 +1,41 @@
+"""What the page says in the cases that are easily said wrong: rounding, limits that do not bind, no policy, no news."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from helpers import random_table
+from report_runs import Outline, Reported, reported
+from saddleback import save_table
+from saddleback.reports.html.page import page_of
+from saddleback.simulators.table import Table
+
+FEW = {"samples": 5_000, "certificate": 5_000}
+
+
+def text_of(page: str) -> str:
+    return " ".join(" ".join(text for path, text in Outline(page).texts if "script" not in path).split())
+
+
+@pytest.fixture(scope="module")
+def wireless(tmp_path_factory: pytest.TempPathFactory) -> Reported:
+    return reported(tmp_path_factory.mktemp("words") / "run", "wireless", ["capacity=4"], **FEW)
+
+
+def of_table(folder: Path, table: Table) -> Reported:
+    save_table(table, folder / "problem.npz")
+    return reported(folder / "run", str(folder / "problem.npz"), **FEW)
+
+
+def test_rounding_is_shown_as_zero_in_the_curve_and_its_table(wireless: Reported) -> None:
+    """At the least energy there is, the threshold's rounding buys a little reward and a little of another policy."""
+    text = text_of(wireless.page)
+    assert " to 0 as the threshold of energy goes from " in text
+    assert "0 0 0 to 0" in text, "threshold, best reward and its range"
+    assert re.findall(r"\S*\de-0\d.*?(?= )", text) == []
