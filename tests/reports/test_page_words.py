@@ -39,3 +39,10 @@ def test_rounding_is_shown_as_zero_in_the_curve_and_its_table(wireless: Reported
     assert " to 0 as the threshold of energy goes from " in text
     assert "0 0 0 to 0" in text, "threshold, best reward and its range"
     assert re.findall(r"\S*\de-0\d.*?(?= )", text) == []
+
+
+def test_a_limit_that_does_not_bind_is_said_not_to(tmp_path: Path) -> None:
+    table = dataclasses.replace(random_table(1), reward=np.zeros_like(random_table(1).reward), reward_range=(0.0, 1.0))
+    text = text_of(of_table(tmp_path, table).page)
+    assert "does not bind: the best reward is 0 at every threshold shown." in text
+    assert "falls from" not in text

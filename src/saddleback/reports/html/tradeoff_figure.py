@@ -169,6 +169,10 @@ def _course(view: View, points: list[PointRecord], i: int) -> str:
     row, objective = view.constraints[i], view.problem.objective
     top, bottom = max(points, key=lambda p: p.value), min(points, key=lambda p: p.value)
     high, low = (number(_best(view, p, i, p.value)) for p in (top, bottom))
+    if high == low:
+        free = not any(p.multiplier for p in points)  # else it does, by less than the digits show
+        said = "does not bind" if free else "hardly matters"
+        return f"The limit of {row.name} {said}: the best {objective} is {high} at every threshold shown."
     ends = (_threshold(row, p.threshold) for p in (top, bottom))
     course = f"The best {objective} falls from {high} to {low} as the threshold of {_name(row)} goes from"
     return f"{course} {' to '.join(ends)}."
@@ -217,8 +221,7 @@ def _controls(view: View, data: FrontierRecord, points: list[PointRecord], i: in
         aria_valuetext=f"{row.name} {symbol(row.sense)} {_threshold(row, points[nearest].threshold)}{row.unit.suffix}",
         aria_describedby=f"how-{k}",
     )
-    first, last = points[0].threshold, points[-1].threshold
-    ends = " to ".join(_threshold(row, t) for t in (first, last))
+    ends = " to ".join(dict.fromkeys(_threshold(row, p.threshold) for p in (points[0], points[-1])))
     exact = tag("input", type="number", step="any", id=f"exact-{k}", value=f"{points[nearest].threshold:.6g}")
     objective, beyond = view.problem.objective, "costs less than" if view.problem.minimise else "earns more than"
     outputs = [
