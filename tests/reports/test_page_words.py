@@ -46,3 +46,13 @@ def test_a_limit_that_does_not_bind_is_said_not_to(tmp_path: Path) -> None:
     text = text_of(of_table(tmp_path, table).page)
     assert "does not bind: the best reward is 0 at every threshold shown." in text
     assert "falls from" not in text
+
+
+def test_without_a_policy_nothing_is_said_of_one(tmp_path: Path) -> None:
+    table = random_table(1)
+    table.thresholds[:] = 4.9
+    made = of_table(tmp_path, table)
+    assert made.run.mixture is None
+    text = text_of(made.page)
+    assert "after the policy was fixed" not in text and "simulator calls, drawn after the solve." in text
+    assert "Back to " in text and "Back to 4.9" not in text, "which is out of the slider's reach"

@@ -92,7 +92,8 @@ def _averages(view: View, found: Averages) -> Markup:
 
 
 def _worth(view: View, proof: CertificateRecord) -> str:
-    spent = f"The proof took {proof.proof_samples:,} simulator calls, drawn after the policy was fixed."
+    spent = f"The proof took {proof.proof_samples:,} simulator calls"
+    spent += ", drawn after the policy was fixed." if proof.value is not None else ", drawn after the solve."
     if not proof.samples:
         spent = "The proof needed no simulator call."
     assumed = list(dict.fromkeys(str(x) for x in proof.assumes.values()))

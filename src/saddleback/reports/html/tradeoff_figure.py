@@ -208,7 +208,7 @@ def _threshold(row: Row, threshold: float) -> str:
 
 def _controls(view: View, data: FrontierRecord, points: list[PointRecord], i: int, k: int) -> Markup:
     row = view.constraints[i]
-    asked = row.threshold or points[0].threshold
+    asked = points[0].threshold if row.threshold is None else row.threshold
     nearest = min(range(len(points)), key=lambda j: abs(points[j].threshold - asked))
     slider = tag(
         "input",
@@ -236,7 +236,8 @@ def _controls(view: View, data: FrontierRecord, points: list[PointRecord], i: in
         for name, words in outputs
     ]
     label = tag("label", f"{_name(row)} {symbol(row.sense)}", for_=f"exact-{k}")
-    back = tag("button", f"Back to {number(asked)}", type="button", id=f"back-{k}")
+    # The threshold that was asked for may be out of reach: it leads back to where the slider began.
+    back = tag("button", f"Back to {_threshold(row, points[nearest].threshold)}", type="button", id=f"back-{k}")
     whole = tag("label", f"Threshold of {row.name}, {ends}{row.unit.suffix}", for_=f"slider-{k}")
     return join(
         tag("h3", f"If the threshold of {row.name} were different"),
