@@ -56,3 +56,22 @@ def test_without_a_policy_nothing_is_said_of_one(tmp_path: Path) -> None:
     text = text_of(made.page)
     assert "after the policy was fixed" not in text and "simulator calls, drawn after the solve." in text
     assert "Back to " in text and "Back to 4.9" not in text, "which is out of the slider's reach"
+
+
+def test_a_bound_that_says_nothing_is_called_so(wireless: Reported) -> None:
+    run, problem = wireless.run, wireless.problem
+    assert run.certificate is not None
+    most = float(problem.values_of(np.full(2, problem.horizon))[0])
+    proof = msgspec.structs.replace(run.certificate, upper_bound=most, gap=most)
+    text = text_of(page_of(dataclasses.replace(run, certificate=proof), problem))
+    assert f"at most {most:.4g} no information: no reward can be larger" in text
+    assert "can earn more than" not in text and "no policy earns more than" not in text
+    assert "no information" not in text_of(wireless.page)
+
+
+def test_why_it_is_undecided_comes_first(wireless: Reported) -> None:
+    run = wireless.run
+    answer = msgspec.structs.replace(run.solution, status="undecided", message="a limit is open; draw more samples")
+    page = page_of(dataclasses.replace(run, solution=answer), wireless.problem)
+    opening = page[page.index('class="answer"') : page.index('class="keys"')]
+    assert "Undecided: a limit is open; draw more samples." in opening

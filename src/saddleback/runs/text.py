@@ -10,7 +10,6 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
@@ -36,10 +35,9 @@ from saddleback.runs.numbers import (
     wanted,
 )
 from saddleback.runs.verdict import Status
-from saddleback.runs.words import slack_by_ranges, slack_sentence, standing
+from saddleback.runs.words import empty_bound, slack_by_ranges, slack_sentence, standing, whole_range
 
 _WIDTH = 100
-_ROUNDING = 1e-9
 _MOST_MEMBERS = 6
 _MOST_COLUMNS = 3  # constraints that fit beside each other in the table of members
 
@@ -232,20 +230,14 @@ def _table(problem: CMDP, certificate: Certificate) -> RichTable:
     table = empty_table(title, ["statement"], ["limits"], ranges=["limits"])
     table.add_column("verdict", overflow="fold")
     assert certificate.value is not None
-    ends = (float(problem.values_of(np.full(1 + problem.num_constraints, x))[0]) for x in (0.0, problem.horizon))
-    (least, most), rounding = sorted(ends), _ROUNDING * problem.reward_span
-    least, most = least + rounding, most - rounding
-    low, high = certificate.value
-    known = "no information: the whole range" if low <= least and high >= most else ""
+    known = whole_range(problem, certificate.value)
     add_row(table, f"{problem.objective} of this policy", limits_in(problem.reward_unit, certificate.value), known)
     verdicts = _constraint_verdicts(problem, certificate)
     rows = zip(problem.constraints, problem.units, certificate.constraints, verdicts, strict=True)
     for c, unit, limits, word in rows:
         add_row(table, f"{c.name} {wanted(c, unit)}", limits_in(unit, limits), word)
     top, gap = certificate.upper_bound, certificate.gap
-    known = ""
-    if top is not None and (top <= least if problem.minimise else top >= most):
-        known = f"no information: no {problem.objective} can be {'smaller' if problem.minimise else 'larger'}"
+    known = empty_bound(problem, top)
     add_row(table, f"{problem.objective} of the best policy", at_most(top, problem.minimise), known)
     add_row(table, "what this policy loses to it", at_most(gap), "")
     return table

@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 from typing import Literal, NamedTuple
 
+import numpy as np
+
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.criteria import Unit
 from saddleback.runs.numbers import room_in_units, roughly
 from saddleback.runs.verdict import Proof, Reason, Safest, Verdict
+
+_ROUNDING = 1e-9
 
 _IF_LINEAR = "if P is linear in the features"
 _ON_CANDIDATES = "and the candidates stand for all pairs"
@@ -151,6 +155,27 @@ def slack_by_ranges(problem: CMDP, slack: float) -> str:
     """The same where the declared ranges alone leave no room, and nothing was drawn."""
     of = f"'{problem.constraints[0].name}'" if problem.num_constraints == 1 else "the tightest constraint"
     return f"By the declared ranges alone, no policy has a slack of {of} above {room_in_units(problem, slack)}."
+
+
+def reach(problem: CMDP) -> tuple[float, float]:
+    """The least and the largest reward that the declared range leaves, up to rounding towards the middle."""
+    ends = (float(problem.values_of(np.full(1 + problem.num_constraints, x))[0]) for x in (0.0, problem.horizon))
+    (least, most), rounding = sorted(ends), _ROUNDING * problem.reward_span
+    return least + rounding, most - rounding
+
+
+def whole_range(problem: CMDP, limits: tuple[float, float]) -> str:
+    """That limits of the reward say no more than its declared range does, or nothing."""
+    least, most = reach(problem)
+    return "no information: the whole range" if limits[0] <= least and limits[1] >= most else ""
+
+
+def empty_bound(problem: CMDP, bound: float | None) -> str:
+    """That a bound on the best policy says no more than the declared range does, or nothing."""
+    least, most = reach(problem)
+    if bound is None or (bound > least if problem.minimise else bound < most):
+        return ""
+    return f"no information: no {problem.objective} can be {'smaller' if problem.minimise else 'larger'}"
 
 
 class Standing(NamedTuple):

@@ -24,7 +24,7 @@ _MOST_GAPS = 80
 
 def intervals(view: View) -> Markup:
     """Reward and constraints, each on its own scale: limits as a bar, the estimate as a dot, the threshold as a line."""
-    bound = None if view.proof is None else view.proof.upper_bound
+    bound = view.bound
     rows = [r for r in (view.reward, *view.constraints) if r.limits is not None or r.estimate is not None]
     shapes, said = [], []
     for k, row in enumerate(rows):

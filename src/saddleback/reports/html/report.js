@@ -141,7 +141,8 @@
     const how = document.getElementById(`how-${k}`), place = document.getElementById(`mixture-${k}`);
     const slider = document.getElementById(`slider-${k}`);
     const top = ceiling(curve, threshold), bottom = floor(curve, threshold);
-    put("ceiling", k, top === null ? "not proved" : format(top), top);
+    const all = user(0, data.horizon), known = top !== null && Math.abs(top - all) > 1e-9 * Math.abs(data.scale[0]);
+    put("ceiling", k, top === null ? "not proved" : known ? format(top) : "no information", top);
     put("floor", k, bottom === null ? "not proved" : format(bottom), bottom);
     if (point === null) {
       how.textContent = `No mixture of the policies found is known to meet ${name} ${sense} ${shown}${unit}.`;

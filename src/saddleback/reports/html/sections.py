@@ -26,6 +26,7 @@ from saddleback.runs.numbers import at_most, between, count, in_unit, limits_in,
 from saddleback.runs.request_words import BUDGET, budget_options, option_of
 from saddleback.runs.settings import Settings
 from saddleback.runs.text import average, average_heads, values_are
+from saddleback.runs.words import empty_bound
 from saddleback.runs.work_folder import SAMPLES
 
 _MOST_PAIRS_SHOWN = 40
@@ -49,7 +50,8 @@ def proof(view: View) -> Markup:
             verdict = row.verdict or ("estimated" if row.worth == "none" else row.worth)
             rows.append([row.name, row.wanted or problem.wanted, number(row.estimate), between(row.limits), verdict])
         if proof is not None and proof.upper_bound is not None:
-            rows.append(["best policy there is", "", "", at_most(proof.upper_bound, problem.minimise), "proved"])
+            known = empty_bound(problem, proof.upper_bound) or "proved"
+            rows.append(["best policy there is", "", "", at_most(proof.upper_bound, problem.minimise), known])
             rows.append(["what this one loses to it", "", "", at_most(proof.gap), "proved"])
         heads = ["quantity", "wanted", "estimate", "limits", "verdict"]
         parts.append(table(heads, rows, f"Limits, with {percent(view.confidence)} confidence", words=(0, 4)))

@@ -21,7 +21,7 @@ from saddleback.runs.certificate_file import CertificateRecord
 from saddleback.runs.constraint_report import shown_price
 from saddleback.runs.numbers import number, percent, sentence, symbol
 from saddleback.runs.run_folder import Run
-from saddleback.runs.words import standing
+from saddleback.runs.words import empty_bound, standing, whole_range
 
 Worth = Literal["proved", "likely", "none"]
 _MOST_NUMBER = 1e100
@@ -76,6 +76,12 @@ class View:
     def proof(self) -> CertificateRecord | None:
         """``certificate.json``."""
         return self.run.certificate
+
+    @property
+    def bound(self) -> float | None:
+        """What no policy can earn more than; None where that is not proved, or no more than the range of rewards says."""
+        bound = None if self.proof is None else self.proof.upper_bound
+        return None if empty_bound(self.problem, bound) else bound
 
     @property
     def confidence(self) -> float:
@@ -133,7 +139,8 @@ def view_of(run: Run, problem: CMDP) -> View:
     unit = problem.reward_unit
     ends = None if limits is None else (unit.shown(limits[0]), unit.shown(limits[1]))
     value = None if answer.value is None else unit.shown(answer.value)
-    reward = Row(problem.objective, value, ends, "none" if limits is None else "proved", unit=unit)
+    known = "" if limits is None else whole_range(problem, limits)
+    reward = Row(problem.objective, value, ends, "none" if limits is None else "proved", verdict=known, unit=unit)
     constraints = tuple(_row(problem, answer, proof, i) for i in range(m))
     return View(run, problem, reward, constraints)
 
@@ -189,6 +196,8 @@ def answer_sentence(view: View) -> list[str]:
     if reward.limits is not None:
         earned += f", proved between {number(reward.limits[0])} and {number(reward.limits[1])}"
     parts = [earned + "."]
+    if answer.status != "solved" and not (proof is not None and proof.contradictions):  # which are told at the end
+        parts.append(sentence(f"{answer.status}: {answer.message}"))
     for row in view.constraints:
         allowed = "at least {} wanted" if row.sense == ">=" else "at most {} allowed"
         kept = f"It keeps {row.name} at {number(row.estimate)}{row.unit.suffix}, with {allowed.format(number(row.threshold))}"
@@ -196,9 +205,9 @@ def answer_sentence(view: View) -> list[str]:
             ends = f"{number(row.limits[0])} and {number(row.limits[1])}"
             kept += f": {'proved' if row.worth == 'proved' else 'likely'} to lie between {ends}, {row.conclusion}"
         parts.append(kept + ".")
-    if proof is not None and proof.upper_bound is not None:
+    if view.bound is not None:
         most = "cost less than" if view.problem.minimise else "earn more than"
-        parts.append(f"No policy that meets the constraints can {most} {number(proof.upper_bound)}.")
+        parts.append(f"No policy that meets the constraints can {most} {number(view.bound)}.")
     if proof is not None and proof.contradictions:
         doubts = "; ".join(plain(text, 1000) for text in proof.contradictions)
         parts.append(f"These limits cannot all be true, so nothing is decided: {doubts}. Suspected: {SUSPECTED}.")
