@@ -95,9 +95,12 @@ def _hull_master(columns: Array, b: float) -> Master | None:
     i, j = (ends.ravel() for ends in np.meshgrid(outside, inside, indexing="ij"))
     slope = (r[j] - r[i]) / np.maximum(c[j] - c[i], close)  # which rounding may have made equal
     height = np.where(c[j] - b <= close, r[j], r[i] + (b - c[i]) * slope)
-    # Where b is a vertex of the hull all segments to it are as high: the steepest is the hull's, and its price supports it.
-    tied = np.flatnonzero(height >= height.max() - close)
-    best = tied[first_largest(-slope[tied])]
+    best = first_largest(height)
+    if (
+        c[j[best]] - b <= close
+    ):  # all segments to this corner are as high: the steepest is the hull's, and its price supports it
+        corner = np.flatnonzero(j == j[best])
+        best = corner[first_largest(-slope[corner])]
     i0, j0 = int(i[best]), int(j[best])
     w = min(max(float((b - exact_c[i0]) / (exact_c[j0] - exact_c[i0])), 0.0), 1.0)
     weights[i0], weights[j0] = 1.0 - w, w
