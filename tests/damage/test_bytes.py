@@ -111,7 +111,7 @@ def test_the_page_of_a_run(home: Path, tmp_path: Path, step: int) -> None:
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("step", [20, pytest.param(1, marks=pytest.mark.study)])
+@pytest.mark.parametrize("step", [60, pytest.param(1, marks=pytest.mark.study)])
 def test_a_finished_run_with_large_files(tmp_path: Path, step: int) -> None:
     """States that are points, features and a linear policy; 2,000 bytes of each large file."""
     assert quietly(*POINTS, "--out", tmp_path / "run") in (0, 4, 6)

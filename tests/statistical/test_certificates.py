@@ -131,9 +131,8 @@ def check(case: str, runs: int, first_seed: int) -> None:
         assert (misses >= limit) == statement.startswith("control"), statement
 
 
-@pytest.mark.parametrize("case", ["wireless, strict", "random-linear, two constraints"])
-def test_coverage(case: str) -> None:
-    check(case, 200, 10_000)
+def test_coverage() -> None:
+    check("wireless, strict", 200, 10_000)
 
 
 @pytest.mark.study

@@ -94,11 +94,10 @@ def _hull_master(columns: Array, b: float) -> Master | None:
     # The segment between an infeasible i and a feasible j whose height at b is largest.
     i, j = (ends.ravel() for ends in np.meshgrid(outside, inside, indexing="ij"))
     slope = (r[j] - r[i]) / np.maximum(c[j] - c[i], close)  # which rounding may have made equal
-    height = np.where(c[j] - b <= close, r[j], r[i] + (b - c[i]) * slope)
+    at_corner = c[j] - b <= 10 * close
+    height = np.where(at_corner, r[j], r[i] + (b - c[i]) * slope)
     best = first_largest(height)
-    if (
-        c[j[best]] - b <= close
-    ):  # all segments to this corner are as high: the steepest is the hull's, and its price supports it
+    if at_corner[best]:  # all segments to it are as high: the steepest is the hull's, and its price supports it
         corner = np.flatnonzero(j == j[best])
         best = corner[first_largest(-slope[corner])]
     i0, j0 = int(i[best]), int(j[best])
