@@ -11,7 +11,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(ONE_THREAD) $(BIN)/pytest -n 2 --durations=25
 
-# What rests on how a processor rounds: the examples of the pages, and the golden record.
+# What rests on how a processor rounds: the examples of the pages, and the golden record. Left to `make processors` and `make docs`.
 PROCESSORS := Nehalem Haswell
 ROUNDED := tests/golden tests/repository/test_docs.py tests/repository/test_yesterday.py
 
@@ -60,7 +60,7 @@ test: lint
 check: long-tests docs processors minimum
 
 long-tests: $(VENV)/test
-	$(PYTEST) --dist loadgroup -m "(slow or check) and not study"
+	$(PYTEST) --dist loadgroup -m "(slow or check) and not study" $(addprefix --ignore=,$(ROUNDED))
 
 processors: $(VENV)/test
 	@for name in $(PROCESSORS); do \

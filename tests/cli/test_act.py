@@ -47,6 +47,16 @@ def test_the_same_episode_has_the_same_member_and_actions(run: Call, stored_runs
     assert members == [Episode.of(mixture, seed).member for seed in range(12)]
 
 
+def test_members_are_numbered_as_reports_number_them(run: Call, stored_runs: Path) -> None:
+    """From the most played to the least; in JSON and exports from 0, as they are stored."""
+    mixture = load_mixture(stored_runs / "named" / "policy.npz")
+    order = np.argsort(-mixture.weights, kind="stable").tolist()
+    for seed in range(6):
+        member = answer(run, stored_runs / "named", "--state", 2, "--episode-seed", seed)["member"]
+        _, out, _ = run("act", stored_runs / "named", "--state", 2, "--episode-seed", seed)
+        assert f"member {1 + order.index(member)} of {len(order)}" in out
+
+
 def test_members_are_drawn_by_their_weights() -> None:
     """Seeds 0 … 3999 against Binomial(4000, 0.3): beyond 5 standard deviations in under 1e-6 of cases."""
     members = (TabularPolicy.deterministic(np.array([0]), 2), TabularPolicy.deterministic(np.array([1]), 2))

@@ -77,7 +77,7 @@ def kill_until_done(place: Path, kills: int, seconds: float, seed: int) -> int:
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.study) for s in (1, 2))])
 def test_killed_runs_end_as_unbroken_ones(seed: int, unbroken: tuple[Path, float], tmp_path: Path) -> None:
     place, seconds = unbroken
     killed = kill_until_done(tmp_path / "run", 4, seconds, seed)

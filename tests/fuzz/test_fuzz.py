@@ -58,11 +58,12 @@ def wrong(outcomes: list[children.Outcome]) -> list[str]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_mutant_does_harm(kind: str, tmp_path: Path) -> None:
-    outcomes = fuzz(tmp_path, kind, SHARES[kind])
+    number = SHARES[kind] // 2
+    outcomes = fuzz(tmp_path, kind, number)
     assert wrong(outcomes) == []
     counts = Counter(x.verdict for x in outcomes)
     least = 0.03 if kind in TEXTS else 0.05  # most changes of a text make it another language
-    assert counts["accepted"] > least * SHARES[kind] and counts["InputError"] > 0.3 * SHARES[kind]
+    assert counts["accepted"] > least * number and counts["InputError"] > 0.3 * number
 
 
 @pytest.mark.study

@@ -41,15 +41,16 @@ def act(
 ) -> None:
     """Apply a stored policy: the action in a state, with the member of the mixture that plays the episode."""
     seed = secrets.randbits(32) if episode_seed is None else episode_seed
-    found = load_stored_policy(run, problem, state, which).actions(state, seed, step)
+    policy = load_stored_policy(run, problem, state, which)
+    found = policy.actions(state, seed, step)
     if as_json:
         print_json({"run": str(run), **found})
     else:
-        _print(found, state)
+        _print(found, state, policy.place_of(found["member"]))
 
 
-def _print(found: dict[str, Any], given: list[str]) -> None:
-    who = f"member {found['number']} of {found['members']}, drawn with probability {found['weight']:.4g}"
+def _print(found: dict[str, Any], given: list[str], place: int) -> None:
+    who = f"member {place} of {found['members']}, drawn with probability {found['weight']:.4g}"
     lines = [f"episode {found['episode_seed']}: {who}"]
     for row, text in zip(found["actions"], given, strict=True):
         p, chance = row["probabilities"], ""

@@ -59,12 +59,11 @@ class StoredPolicy(NamedTuple):
             rows.append({**row, "probabilities": p})
         members = len(self.mixture.members)
         which = {"episode_seed": seed, "member": episode.member, "members": members, "weight": episode.weight}
-        return {**which, "number": 1 + self._places.index(episode.member), "actions": rows}
+        return {**which, "actions": rows}
 
-    @property
-    def _places(self) -> list[int]:
-        """The members from the most played to the least, as reports number them."""
-        return np.argsort(-self.mixture.weights, kind="stable").tolist()
+    def place_of(self, member: int) -> int:
+        """The place of a member from the most played to the least, from 1, as texts and pages number them."""
+        return 1 + int(np.flatnonzero(np.argsort(-self.mixture.weights, kind="stable") == member)[0])
 
 
 def load_stored_policy(
