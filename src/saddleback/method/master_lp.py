@@ -16,6 +16,8 @@ from saddleback.errors import NumericalError
 from saddleback.problem.numerics import PRICE_DIGITS, TIE, first_largest, on_grid, rounded
 from saddleback.problem.spaces import Array
 
+_CORNER = 10  # times the rounding: the end of a frontier is asked for a rounding error inside of the last policy
+
 
 class Master(NamedTuple):
     """Weights over the columns, the value Z, and the prices λ̂ ``(m,)``."""
@@ -94,7 +96,7 @@ def _hull_master(columns: Array, b: float) -> Master | None:
     # The segment between an infeasible i and a feasible j whose height at b is largest.
     i, j = (ends.ravel() for ends in np.meshgrid(outside, inside, indexing="ij"))
     slope = (r[j] - r[i]) / np.maximum(c[j] - c[i], close)  # which rounding may have made equal
-    at_corner = c[j] - b <= 10 * close
+    at_corner = c[j] - b <= _CORNER * close
     height = np.where(at_corner, r[j], r[i] + (b - c[i]) * slope)
     best = first_largest(height)
     if at_corner[best]:  # all segments to it are as high: the steepest is the hull's, and its price supports it

@@ -49,13 +49,9 @@ def print_solution(console: Console, solution: Answer, check: Mapping[str, Any] 
     headline = f"[bold]{escape(problem.name)}[/bold]: [{colour}]{solution.status.value}[/{colour}]."
     console.print(f"{headline} {escape(sentence(solution.message))}")
     if solution.max_slack is not None:
-        drawn = bool(solution.samples)
-        said = (
-            slack_sentence(problem, solution.max_slack, exact=False)
-            if drawn
-            else slack_by_ranges(problem, solution.max_slack)
-        )
-        console.print(escape(said))
+        slack = solution.max_slack
+        told = slack_sentence(problem, slack, exact=False) if solution.samples else slack_by_ranges(problem, slack)
+        console.print(escape(told))
     if problem.num_constraints > 1:  # of one the verdict says it all
         print_conflict(console, problem, solution.conflict)
     if solution.mixture is not None:

@@ -146,15 +146,18 @@ def _missed_by(totals: tuple[float, float], unit: Unit) -> str:
 
 def slack_sentence(problem: CMDP, slack: float, *, exact: bool) -> str:
     """How far off the constraints are where none of the policies found meets them, ``exact`` or by the estimates."""
-    of = f"'{problem.constraints[0].name}'" if problem.num_constraints == 1 else "the tightest constraint"
-    how = "The" if exact else "By the estimates, which are no proof, the"
+    of, how = _tightest(problem), "The" if exact else "By the estimates, which are no proof, the"
     return f"{how} largest slack of {of} that a policy reaches is {room_in_units(problem, slack)} (negative: it is missed)."
 
 
 def slack_by_ranges(problem: CMDP, slack: float) -> str:
     """The same where the declared ranges alone leave no room, and nothing was drawn."""
-    of = f"'{problem.constraints[0].name}'" if problem.num_constraints == 1 else "the tightest constraint"
-    return f"By the declared ranges alone, no policy has a slack of {of} above {room_in_units(problem, slack)}."
+    room = room_in_units(problem, slack)
+    return f"By the declared ranges alone, no policy has a slack of {_tightest(problem)} above {room}."
+
+
+def _tightest(problem: CMDP) -> str:
+    return f"'{problem.constraints[0].name}'" if problem.num_constraints == 1 else "the tightest constraint"
 
 
 def reach(problem: CMDP) -> tuple[float, float]:

@@ -147,15 +147,16 @@ def test_hull_master_equals_linprog(seed, k, b):
     assert upper_bound(columns, ours.multipliers[None], np.array([b]), ours.value)[1] <= 1e-9
 
 
+@settings(derandomize=True, deadline=None, max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 12))
-@settings(max_examples=50, deadline=None)
 def test_prices_support_the_hull_at_its_vertices(seed, k):
     """With the target exactly at a column: r_i + λ(c_i − b) ≤ the value for all i, which any segment's slope need not give."""
     columns = np.random.default_rng(seed).random((k, 2))
     for b in columns[:, 1]:
         master = solve_master(columns, np.array([b]))
         lagrangian = columns[:, 0] + float(master.multipliers[0]) * (columns[:, 1] - b)
-        assert lagrangian.max() <= master.value + 1e-6 * (1 + master.multipliers[0])
+        # Values are compared to 1e-9, and a corner is one to 1e-8.
+        assert lagrangian.max() <= master.value + 1.1e-8 * (1 + master.multipliers[0])
 
 
 def test_matrix_game_of_matching_pennies():

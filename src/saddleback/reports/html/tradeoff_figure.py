@@ -172,7 +172,7 @@ def _course(view: View, points: list[PointRecord], i: int) -> str:
     if high == low:
         free = not any(p.multiplier for p in points)  # else it does, by less than the digits show
         said = "does not bind" if free else "hardly matters"
-        return f"The limit of {row.name} {said}: the best {objective} is {high} at every threshold shown."
+        return f"By the estimates, the limit of {row.name} {said}: the best {objective} is {high} at every threshold shown."
     ends = (_threshold(row, p.threshold) for p in (top, bottom))
     course = f"The best {objective} falls from {high} to {low} as the threshold of {_name(row)} goes from"
     return f"{course} {' to '.join(ends)}."
