@@ -59,8 +59,9 @@ test: lint
 
 check: long-tests docs processors minimum
 
+# Three workers for two cores: kills, browsers and Ray wait for other processes more than they compute.
 long-tests: $(VENV)/test
-	$(PYTEST) --dist loadgroup -m "(slow or check) and not study" $(addprefix --ignore=,$(ROUNDED))
+	$(PYTEST) -n 3 --dist loadgroup -m "(slow or check) and not study" $(addprefix --ignore=,$(ROUNDED))
 
 processors: $(VENV)/test
 	@for name in $(PROCESSORS); do \
