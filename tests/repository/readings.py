@@ -55,17 +55,7 @@ def readings() -> dict[str, list[Any]]:
     for name in ("samples", "pooled", "united"):
         store = f"{{home}}/{name}"
         asked[f"verify {name}"] = ["sample", *QUEUE, "--out", store, "--verify"]
-        asked[f"solve from {name}"] = [
-            "solve",
-            *QUEUE,
-            "--from",
-            store,
-            *_RELAXED,
-            "--buffers",
-            2,
-            "--certificate-samples",
-            2000,
-        ]
+        asked[f"solve from {name}"] = ["solve", *QUEUE, "--from", store, *_RELAXED, "--certificate-samples", 2000]
     asked["continue samples"] = ["sample", *QUEUE, "--out", "{home}/samples", "--rounds", 2]
     asked["act policy.npz"] = ["act", "{home}/policy.npz", *_NUMBERED, *_EPISODE]
     asked["exact weather.npz"] = ["exact", "{home}/weather.npz"]

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from helpers import random_table
-from instances.zoo.zoo_checks import TWO_PRODUCTS
 from saddleback import InputError, Status, Table, cli, zoo
 from saddleback.exact import mixture_values, policy_values, solve_by_columns, solve_exactly
 from saddleback.problem.cmdp import Constraint
@@ -17,7 +16,6 @@ from saddleback.solving.frontier import frontier
 from saddleback.solving.prepare import prepare
 from spelled_out import solve
 
-SMALLER = {"two-products": TWO_PRODUCTS}  # 89,100 pairs have little of a million samples
 INTERPOLATED = ("queue-network", "warehouse")  # features that only come close: the two buffers do not agree on policies
 
 
@@ -32,7 +30,7 @@ INTERPOLATED = ("queue-network", "warehouse")  # features that only come close: 
 )
 def test_agrees_with_the_occupancy_program(name):
     """Within 1 % of H of the optimum and of the threshold on every zoo table, from 10⁶ samples."""
-    instance = zoo.make(name, **SMALLER.get(name, {}))
+    instance = zoo.make(name)
     solution = solve(instance.problem, instance.simulator, samples=1_000_000, seed=3)
     problem = instance.problem
     truth = problem.unit_values_of(mixture_values(instance.table, solution.mixture))
@@ -44,7 +42,7 @@ def test_agrees_with_the_occupancy_program(name):
     assert len(solution.members) <= 1 + problem.num_constraints
     room = 10 if name in INTERPOLATED else 1  # the dual stops where the solver finds nothing better by its own buffer
     assert solution.gap <= room * 1e-4 * problem.horizon * problem.scale[0] * (1 + solution.multipliers[0])
-    assert solution.settings["solver_calls"] <= {1: 15, 2: 30}[problem.num_constraints]  # prices to 1e-5 of H
+    assert solution.settings["solver_calls"] <= 15
     assert solution.samples <= 1_000_000
 
 
@@ -75,7 +73,7 @@ def test_four_constraints():
     truth = instance.problem.unit_values_of(mixture_values(instance.table, s.mixture))
     assert s.status is Status.SOLVED
     assert len(s.members) <= 5
-    assert s.settings["solver_calls"] <= 60
+    assert s.settings["solver_calls"] <= 40
     assert np.all(instance.problem.thresholds - truth[1:] <= 0.02 * instance.problem.horizon)
 
 
@@ -139,7 +137,7 @@ def test_reuse_takes_another_limit_of_an_observed_constraint():
     assert calls.num_queries == before
     exact = solve_exactly(dataclasses.replace(table, thresholds=np.array([10.0])))
     assert again.value == pytest.approx(exact.value, rel=0.05)
-    assert 9.8 <= again.constraints[0].value <= 10.0 + 1e-6  # a little inside, by less than a standard error
+    assert again.constraints[0].value == pytest.approx(10.0, abs=1e-6)
     with pytest.raises(InputError, match="observed"):
         solve(problem(10.0, name="other"), reuse=first)
     with pytest.raises(InputError, match="range"):

@@ -184,7 +184,7 @@ def test_forecasts_of_growing_runs_do_not_run_away() -> None:
 def test_what_would_prove_infeasibility_is_foreseen_on_tables() -> None:
     """By hand: the bound is .3 above the estimate, .1 of which would have to go: 3 times to 9 times as many."""
     table = dataclasses.replace(random_table(1), thresholds=np.array([4.2]))
-    answer = solve(table.problem(), table.simulator(), samples=1_800, seed=0)
+    answer = solve(table.problem(), table.simulator(), samples=4_000, seed=0)
     assert answer.prepared is not None and answer.certificate is not None
     assert answer.verdict.reason is Reason.PROBABLY_NO_POLICY and answer.status is Status.UNDECIDED
     proof, design = answer.certificate, answer.prepared.design
@@ -203,7 +203,7 @@ def test_what_would_prove_infeasibility_is_foreseen_on_tables() -> None:
         times is not None
         and f"{times[0]:.2g} to {times[1]:.2g} times as many samples should settle it" in answer.message
     )
-    more = solve(table.problem(), table.simulator(), samples=math.ceil(2 * times[1] * 900), seed=1)
+    more = solve(table.problem(), table.simulator(), samples=math.ceil(2 * times[1] * 4_000), seed=1)
     assert more.status is Status.INFEASIBLE
 
 

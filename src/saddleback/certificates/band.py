@@ -11,12 +11,12 @@ at every threshold together with probability 1 − δ.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from saddleback.certificates.assumptions import bounded
+from saddleback.certificates.assumptions import BOUNDED
 from saddleback.certificates.bounds import BoundPlan
 from saddleback.certificates.contradictions import find_contradictions
 from saddleback.certificates.expected import plan_bound
@@ -24,13 +24,13 @@ from saddleback.certificates.guide import Guide, Request, with_fresh_start
 from saddleback.certificates.linearity.checks import examine_linearity, samples_for_linearity
 from saddleback.certificates.linearity.findings import LinearityReport, refuted
 from saddleback.certificates.prove import draw_fresh
-from saddleback.certificates.values.baseline import fit_baseline, plan_for
-from saddleback.certificates.values.rollouts import roll_out
+from saddleback.certificates.values.rollouts import fit_baseline, roll_out
 from saddleback.errors import Remark, require
 from saddleback.method.master_lp import solve_master
 from saddleback.problem.policies import MixturePolicy, Policy
 from saddleback.problem.spaces import Array
 from saddleback.sampling.examination import examine
+from saddleback.sampling.trajectories import plan_rollouts
 from saddleback.simulators.generative_model import GenerativeModel
 
 
@@ -80,9 +80,8 @@ def frontier_band(
     part = request.delta / (2 * k * (1 + problem.num_constraints))
     left, level = request.samples - tested - rolled, request.delta / (2 * q)
     plans = list[BoundPlan]()
-    alone = replace(guide, mixture=None)  # the bounds are for all policies: there is none to pair them with
     for sigma in sigmas:
-        plan = plan_bound(alone, sigma, left, level)
+        plan = plan_bound(guide, sigma, left, level)
         require(
             plan is not None, "samples", f"must suffice for {guide.design.size} pairs", request.samples, "draw more"
         )
@@ -98,7 +97,7 @@ def frontier_band(
     wrong = () if refuted(report) else tuple(above[:1])
     if refuted(report) or wrong:
         values[:] = np.inf
-    assumes = {"low": bounded(problem), "high": "; ".join(dict.fromkeys(b.assumes for b in bounds))}
+    assumes = {"low": BOUNDED, "high": "; ".join(dict.fromkeys(b.assumes for b in bounds))}
     top = problem.horizon
     low, spent = np.maximum(low, 0.0), model.num_queries - before
     return Band(low, prices, values, top, confidence, spent, assumes, report, wrong)
@@ -109,7 +108,7 @@ def _lower_limits(
 ) -> Array:
     problem, alone = guide.problem, MixturePolicy.of([policy], np.ones(1))
     baseline = fit_baseline(problem, guide.earlier[-1], alone)
-    plan = plan_for(problem, guide.earlier[-1], alone, samples)
+    plan = plan_rollouts(problem.gamma, samples)
     seed, executor = request.seed, request.executor
     rollouts = roll_out(problem, model, alone, baseline, plan, seed=seed, group=1 + index, executor=executor)
     return rollouts.limits(delta, request.interval)[0]

@@ -87,10 +87,7 @@ class RolloutEvidence(Record, frozen=True):
 
 
 class BoundEvidence(Record, frozen=True):
-    """What the upper bound follows from, in utilities: max_π V_□^π(ρ) ≤ ``value`` for □ = σᵀ(r, c).
-
-    ``paired`` is what max_π V_□^π(ρ) − σ_0 V_r(ρ) is at most for the policy, where the gap was proved by pairing.
-    """
+    """What the upper bound follows from, in utilities: max_π V_□^π(ρ) ≤ ``value`` for □ = σᵀ(r, c)."""
 
     kind: str
     sigma: tuple[float, ...]
@@ -99,7 +96,6 @@ class BoundEvidence(Record, frozen=True):
     delta: Share
     samples: Whole
     thresholds: tuple[float, ...] = ()
-    paired: float | None = None
 
 
 class FittedEvidence(Record, frozen=True):

@@ -51,7 +51,6 @@ def _error(guide: Guide, member: Policy, span: Array) -> Array:
     """e of one member ``(1+m,)``, whose V̂ varies by ``span``: the sum of |a_x| times the mean at x, pair by pair."""
     problem, buffer = guide.problem, guide.earlier[-1]
     a, V = LSTD().influence_and_values(problem, buffer, member)
-    a = a if buffer.certain is None else np.where(buffer.certain, 0.0, a)
     noise = buffer.signal_noise(problem) + problem.gamma * np.sqrt(cautious_variance(buffer, V))
     spare = np.maximum(buffer.counts - 1, 1e-9)  # one sample of a pair says nothing of its variance
     largest = (np.abs(a) / spare).max() * (problem.gamma * span + problem.observed)

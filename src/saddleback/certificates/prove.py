@@ -2,7 +2,7 @@
 
     value, constraints    rollouts of the mixture (assume bounded rewards only)                          :mod:`.values`
     upper bound           dual bound at the run's prices, by the method that promises the least          :mod:`.bounds`
-    gap                   upper bound − lower limit of the value, or by pairing, without the limits           :mod:`.bounds.advantage`
+    gap                   upper bound − lower limit of the value
     contradictions        where these cannot all be true, none of them is concluded                      :mod:`.contradictions`
     infeasibility         the same bound without the reward, where no policy was found feasible
 
@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from saddleback.certificates.assumptions import bound_assumes, bounded
+from saddleback.certificates.assumptions import BOUNDED, bound_assumes
 from saddleback.certificates.bounds import BoundPlan
 from saddleback.certificates.certificate import (
     Certificate,
@@ -32,23 +32,22 @@ from saddleback.certificates.certificate import (
     verdict,
 )
 from saddleback.certificates.contradictions import find_contradictions, fit_again
-from saddleback.certificates.expected import LEAST_PER_PAIR, Shares, expected_half_width, plan_bound, share_out
+from saddleback.certificates.expected import LEAST_PER_PAIR, Shares, plan_bound, share_out
 from saddleback.certificates.guide import Guide, Request, with_fresh_start
 from saddleback.certificates.linearity.checks import examine_linearity
 from saddleback.certificates.linearity.findings import LinearityReport, plain_state, refuted
 from saddleback.certificates.linearity.leverage import LeverageMeter, meter_for
-from saddleback.certificates.values.baseline import Baseline, fit_baseline, plan_for
 from saddleback.certificates.values.linear import CoresetReader, read_coreset, under_linearity
-from saddleback.certificates.values.rollouts import Rollouts, roll_out
+from saddleback.certificates.values.rollouts import Baseline, Rollouts, fit_baseline, roll_out
 from saddleback.errors import Remark
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.endings import declares
 from saddleback.problem.policies import MixturePolicy
 from saddleback.problem.spaces import Array
 from saddleback.sampling.buffer import Buffer
 from saddleback.sampling.collect import collect
 from saddleback.sampling.counted_buffer import cut
 from saddleback.sampling.examination import examine, examine_again
+from saddleback.sampling.trajectories import plan_rollouts
 from saddleback.simulators.generative_model import GenerativeModel, Stream
 
 _LEAST_ROLLOUTS, _MOST_STARTS = 30, 16
@@ -73,8 +72,7 @@ def certify_guided(guide: Guide, model: GenerativeModel, request: Request) -> Ce
     confidence, before = 1 - request.delta, model.num_queries
     guide, request, hidden = with_fresh_start(guide, request)
     problem, shares = guide.problem, share_out(guide, request)
-    half = expected_half_width(guide, shares.rollouts, shares.delta)
-    plan = plan_bound(guide, guide.sigma, shares.bound, shares.delta, half_width=half)
+    plan = plan_bound(guide, guide.sigma, shares.bound, shares.delta)
     fresh = None if plan is None else draw_fresh(guide, model, [plan], request)
     meter = meter_for(problem.features, guide.design)
     if meter is not None and fresh is not None:
@@ -115,7 +113,7 @@ def certify_guided(guide: Guide, model: GenerativeModel, request: Request) -> Ce
         gap=None if proved is None else proved.on_gap(problem, value),
         feasible="undecided" if wrong else feasible,
         allowance=tuple((request.allowance * np.abs(problem.scale[1:])).tolist()),
-        assumes={"value": bounded(problem), "constraints": bounded(problem)}
+        assumes={"value": BOUNDED, "constraints": BOUNDED}
         | ({} if bound is None else {"upper_bound": needs, "gap": needs}),
         by_start=_by_start(problem, rollouts, request),
         linear=None
@@ -150,13 +148,8 @@ def _measure(
 ) -> _Measured:
     """Roll the mixture out; ``hidden`` is what the sampled start states may hide."""
     problem, earlier = guide.problem, guide.earlier[-1]
-    baseline, plan = fit_baseline(problem, earlier, mixture), plan_for(problem, earlier, mixture, shares.rollouts)
-    # Its sums go on for ever, and rollouts do not.
-    reader = (
-        None
-        if fresh is None or declares(problem)
-        else read_coreset(problem, mixture, earlier, fresh, baseline, plan, request.delta)
-    )
+    baseline, plan = fit_baseline(problem, earlier, mixture), plan_rollouts(problem.gamma, shares.rollouts)
+    reader = None if fresh is None else read_coreset(problem, mixture, earlier, fresh, baseline, plan, request.delta)
     watching = [observer for observer in (reader, meter) if observer is not None]
     seed, executor = request.seed, request.executor
     drawn = roll_out(problem, model, mixture, baseline, plan, seed=seed, observers=watching, executor=executor)
@@ -167,8 +160,6 @@ def _measure(
 
 def _by_start(problem: CMDP, rollouts: Rollouts, request: Request) -> tuple[StartValues, ...]:
     """Limits for the heaviest start states, together at 1 − δ among themselves."""
-    if declares(problem):  # what is known of the value at ρ is not known of the value from one start state
-        return ()
     starts = np.argsort(-problem.start.weights, kind="stable")[:_MOST_STARTS]
     starts = starts[[int((rollouts.starts == s).sum()) >= _LEAST_ROLLOUTS for s in starts]]
     if len(problem.start.weights) == 1 or not len(starts):

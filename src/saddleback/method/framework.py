@@ -84,14 +84,6 @@ class Oracle:
         if new:
             self._ask(np.array(list(new.values())))
 
-    def less(self, bias: EvaluatePolicy) -> Oracle:
-        """The same with the ``bias`` of each policy taken off its values; what was solved is not solved again."""
-        evaluate = self._evaluate
-        found = Oracle(self._solve, lambda policy: evaluate(policy) - bias(policy), self._resolution)
-        found._by_policy = {key: (policy, values - bias(policy)) for key, (policy, values) in self._by_policy.items()}
-        found._by_reward = {key: found._by_policy[policy.key()] for key, (policy, _) in self._by_reward.items()}
-        return found
-
     def _ask(self, sigmas: Array) -> list[tuple[Policy, Array]]:
         answers = []
         for sigma, policy in zip(sigmas, self._solve(sigmas), strict=True):

@@ -57,24 +57,7 @@ def problem_digest(problem: CMDP) -> str:
         "signals": _coarse(np.nan_to_num(signals, nan=-1.0)),
         "allowed": None if problem.allowed is None else digest(problem.allowed),
     }
-    fields |= _declared(problem, np.asarray(states)[chosen])
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:_LENGTH]
-
-
-def _declared(problem: CMDP, states: Any) -> dict[str, str]:
-    """Ends, successors and totals, where there are some: of other problems nothing is said, as before there were any."""
-    found = {}
-    if problem.terminal is not None:
-        mask = problem.terminal if isinstance(problem.terminal, np.ndarray) else problem.ended(states)
-        found["terminal"] = digest(mask)
-    if problem.successors is not None:
-        found["successors"] = digest(
-            problem.successors.indptr.astype(np.int64), problem.successors.indices.astype(np.int64)
-        )
-    totals = [problem.reward_total, *(c.total for c in problem.constraints)]
-    if any(total is not None for total in totals):
-        found["totals"] = digest(rounded(np.array([(np.nan, np.nan) if t is None else t for t in totals]), 9))
-    return found
 
 
 def _coarse(x: Any) -> str:

@@ -17,7 +17,6 @@ from saddleback.files.json_file import Limits, Record, Share, Whole, check, in_o
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.criteria import UnitName
 from saddleback.problem.signals import Sense
-from saddleback.runs.problem_record import DeclaredRecord
 
 _LEAST_LEVEL = 1e-200  # far below what may be asked for; 1/δ, and 1 over a part of it, are numbers
 
@@ -55,7 +54,6 @@ class ProblemRecord(Record, frozen=True):
     reward: SignalRecord
     constraints: list[ConstraintRecord]
     observed: list[bool] | None = None
-    declared: DeclaredRecord | None = None
 
     def __post_init__(self) -> None:
         check(bool(self.constraints), "there must be a constraint")
@@ -63,10 +61,6 @@ class ProblemRecord(Record, frozen=True):
         check(all([self.reward.scale, *(c.scale for c in self.constraints)]), "every scale must not be zero")
         signals = 1 + len(self.constraints)
         check(self.observed is None or len(self.observed) == signals, f"observed must have {signals} entries")
-        totals = None if self.declared is None else self.declared.totals
-        check(totals is None or len(totals) == signals, f"declared.totals must have {signals} entries")
-        for total in totals or ():
-            check(total is None or total.low <= 0 <= total.high, "a declared total must hold 0")
 
     @staticmethod
     def of(problem: CMDP) -> ProblemRecord:
@@ -82,7 +76,6 @@ class ProblemRecord(Record, frozen=True):
             SignalRecord(base[0], scale[0]),
             [ConstraintRecord(c.name, c.sense, x, low, span, unit, c.units) for c, x, low, span, unit in rows],
             problem.observed.tolist(),
-            DeclaredRecord.of(problem),
         )
 
 

@@ -32,7 +32,7 @@ _SENTENCES = {
     Reason.HOLDS_BY_LIMITS: "every constraint should hold by its measured limits, which is not proved",
     Reason.HOLDS_PROVED: "every constraint is proved to hold",
     Reason.STRICT_NOT_PROVED: (
-        "the constraints could not be proved to hold strictly; allow more samples (`--samples`), seven tenths of which are the proof's"
+        "the constraints could not be proved to hold strictly; allow more samples (`--samples`), half of which are the proof's"
     ),
     Reason.NO_FEASIBLE_MIXTURE: (
         "no mixture of the policies found meets the target, although some policy may; draw more samples (`--samples`)"

@@ -89,7 +89,6 @@ class Buffer(Protocol):
     signal_means: Array | None  # of the observed signals, (c, 1+m); None where the simulator returns none
     signal_variances: Array | None  # the same
     unsampled: NDArray[np.bool_] | None = None  # pairs of states that were not reached: nothing is known of them
-    certain: NDArray[np.bool_] | None = None  # pairs of terminal states: all is known of them, and none is sampled
 
     def expect(self, t: int, value: Value) -> Array:
         """P̂_t V on the coreset, ``(c,)`` or ``(c, k)``."""
@@ -136,12 +135,8 @@ class Buffer(Protocol):
 
     def signal_noise(self, problem: CMDP) -> Array:
         """The same for standard errors, with half an event more than was seen: what was never seen may still happen."""
-        unseen = np.where(problem.observed, self.half_a_sample()[:, None], 0.0)
+        unseen = np.where(problem.observed, 0.5 / self.counts[:, None], 0.0)
         return np.asarray(np.sqrt(self.signal_deviations(problem) ** 2 + unseen))
-
-    def half_a_sample(self) -> Array:
-        """The weight of half a sample more at each pair, ``(c,)``: what may still happen there; none where all is known."""
-        return np.asarray((0.5 if self.certain is None else 0.5 * ~self.certain) / self.counts)
 
     def tabular_shape(self, problem: CMDP) -> tuple[int, int]:
         """(S, A), after checking that the buffer holds every pair of a finite problem in the order s·A + a."""
@@ -170,13 +165,6 @@ class Counted(Buffer):
         """P̂ over all batches, sparse ``(c, len(support))``."""
 
 
-def at_ends(problem: CMDP, design: Design) -> NDArray[np.bool_] | None:
-    """The pairs of a table whose state is terminal: they stay where they are, with signals of zero, and are never drawn."""
-    if problem.terminal is None or design.operator is not None:
-        return None
-    return problem.ended(design.states)
-
-
 def counted(buffer: Buffer) -> Counted:
     """The buffer, for whoever needs the estimated model."""
     if isinstance(buffer, Counted):
@@ -188,14 +176,4 @@ def counted(buffer: Buffer) -> Counted:
     raise InputError("buffer", rule, "one whose samples stay in their store", remedy)
 
 
-__all__ = [
-    "ROUNDING",
-    "Buffer",
-    "Counted",
-    "MaxDifference",
-    "PolicyValue",
-    "SoftDifference",
-    "Value",
-    "at_ends",
-    "counted",
-]
+__all__ = ["ROUNDING", "Buffer", "Counted", "MaxDifference", "PolicyValue", "SoftDifference", "Value", "counted"]

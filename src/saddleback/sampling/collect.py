@@ -26,14 +26,13 @@ from saddleback.problem.numerics import rounded
 from saddleback.problem.spaces import Array, States
 from saddleback.sampling.blocks import Block, BlockSource, Executor, InOrder, blocks_for
 from saddleback.sampling.buffer import Samples as Samples
-from saddleback.sampling.buffer import at_ends
 from saddleback.sampling.drawn_rows import examine_blocks
 from saddleback.sampling.reach import Spare, drawn_in_reach
 from saddleback.simulators.generative_model import Draw, GenerativeModel
 
 
 class TooFewSamples(InputError):
-    """Not one sample for each of so many pairs; a solve has two buffers, and most of all is for its proof."""
+    """Not one sample for each of so many pairs; the samples of a solve are in quarters, and half of all is for its proof."""
 
     def __init__(self, rule: str, found: str, otherwise: str, pairs: int, times: int = 8):
         self.otherwise, self.pairs = otherwise, pairs
@@ -49,8 +48,10 @@ def batches_and_counts(
     T = N/4 in literal mode. Otherwise T grows with the horizon only (the averaging lag falls with T, the noise does not
     care), samples follow the design's weights, and every pair has a whole multiple of T, so that none is left over.
     """
-    every, weights, c, H = own_pairs(problem, design).astype(np.int64), design.weights, design.size, problem.horizon
-    if not every.all():
+    serving, weights, every = serving_pairs(problem.stand_ins, design.states, design.actions), design.weights, 1
+    c, H = design.size, problem.horizon
+    if serving is not None:  # a pair that is not allowed has the samples of another, and needs none
+        every = (serving == np.arange(c)).astype(np.int64)
         c, weights = int(every.sum()), weights * every / (weights @ every)
     N = total // c
     rule, found = f"must give each of the {c} pairs of every buffer at least one", f"{total} for {c} pairs"
@@ -65,13 +66,6 @@ def batches_and_counts(
         return T, np.full(design.size, N if literal else T * (N // T)) * every
     T = min(T, max(1, total // (4 * c)))
     return T, T * every * np.maximum(1, np.floor((total - c * T) * rounded(weights) / T).astype(np.int64))
-
-
-def own_pairs(problem: CMDP, design: Design) -> NDArray[np.bool_]:
-    """Pairs that have samples of their own, ``(c,)``: those that are not allowed have another's, terminal states need none."""
-    serving, over = serving_pairs(problem.stand_ins, design.states, design.actions), at_ends(problem, design)
-    own = np.ones(design.size, dtype=bool) if serving is None else np.asarray(serving == np.arange(design.size))
-    return own if over is None else own & ~over
 
 
 def usual_batches(N: int, H: float) -> int:
@@ -164,9 +158,7 @@ def collect(
     serving, own = serving_pairs(problem.stand_ins, design.states, design.actions), np.arange(design.size)
     if serving is not None:
         per_pair, own = np.bincount(serving, per_pair, design.size).astype(np.int64), np.unique(serving)
-    if (over := at_ends(problem, design)) is not None:
-        per_pair, own = np.where(over, 0, per_pair), own[~over[own]]
-    rule = f"must give each of the {len(own)} pairs of the coreset at least one sample"
+    rule = f"must give each of the {design.size} pairs of the coreset at least one sample"
     if unsampled is not None:
         per_pair, own = np.where(unsampled, 0, per_pair), own[~unsampled[own]]
     least = 1 if reach is not None else int(per_pair[own].min())
@@ -200,9 +192,7 @@ def collect(
     sequences = {x: parts[x][0] if len(parts[x]) == 1 else np.concatenate(parts[x]) for x in own.tolist()}
     n = np.array([len(sequences[x]) if x in sequences else 1 for x in range(design.size)])
     means, variances = moments.means_and_variances(n)
-    if over is not None and means is not None:
-        means[over] = 0.0
-    if serving is None and unsampled is None and over is None:
+    if serving is None and unsampled is None:
         return Samples(list(sequences.values()), means, variances, num_blocks)
     serving = np.arange(design.size) if serving is None else serving
     if means is not None and variances is not None:

@@ -23,7 +23,6 @@ from saddleback.errors import SimulatorError
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.digest import digest
 from saddleback.problem.spaces import Actions, Array, BoxStates, States
-from saddleback.problem.start import going_on
 from saddleback.sampling.blocks import Block, Source
 from saddleback.simulators.generative_model import Draw, GenerativeModel, Stream, first_difference, generator
 from saddleback.simulators.sources import sources_of
@@ -50,7 +49,6 @@ def fingerprint_of(problem: CMDP, model: GenerativeModel, ask: Ask | None = None
     The probes have a seed of their own, so that runs with different seeds can be seen to be of one problem.
     """
     states, actions = problem.some_pairs(_PROBES, generator(0, Stream.DESIGN, 0, 0))
-    states, actions = going_on(problem.ended(states), states, actions)
     answers = _answers(Probes(model, problem, states, actions), ask or (lambda draw, tasks: [*map(draw, tasks)]))
     features = None if problem.features is None else problem.features.at(states, actions)
     space = problem.states

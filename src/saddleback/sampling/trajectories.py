@@ -8,11 +8,6 @@ what is paid for, sent between processes and kept on disk; values, baselines and
 *A number of steps is a limit.* n rollouts take n/(1−κ) steps on average and any number by chance. Many of them are planned with
 room for four standard errors, and should they run out of steps even so, the last chunks are stopped there, which shows; a few
 are cut at so many steps each that they cannot, and what lies beyond the cut is accounted for.
-
-*Ends.* A rollout that comes to a terminal state is over. How long rollouts then are is known from earlier samples at best, so all
-chunks get their share of the steps and no more, and those that are cut are named. A known signal whose total has grown far beyond
-what it was declared to add up to stops its rollout too (:mod:`saddleback.problem.endings`), and an observed one that leaves its
-declared total stops the run.
 """
 
 from __future__ import annotations
@@ -28,9 +23,8 @@ from scipy.special import gammaincc
 
 from saddleback.errors import SimulatorError, StorageError
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.endings import SLACK, beyond, declared_totals, zero
 from saddleback.problem.policies import MixturePolicy
-from saddleback.problem.spaces import Actions, Array, States
+from saddleback.problem.spaces import Actions, States
 from saddleback.sampling.blocks import Block, Key, Source, joined, part_of
 from saddleback.simulators.generative_model import Draw, GenerativeModel, generator
 
@@ -51,10 +45,6 @@ class Transition(NamedTuple):
     actions: Actions
     drawn: Draw
     weight: float
-    stopped: NDArray[np.bool_]
-    """Which of them have grown too large and go no further, though they are not at an end."""
-    cut: NDArray[np.bool_]
-    """Which of them would go on, but for want of steps."""
 
 
 class Cast(NamedTuple):
@@ -86,9 +76,7 @@ class RolloutSource(Source):
         key = self.key(chunk)
         rng = generator(*key[:3], 2 * chunk.block + 1)
         _, steps = self._play(chunk, lambda states, actions: self.model.sample(states, actions, rng, key))
-        drawn = [step.drawn for step in steps]
-        m = self.model.num_signals
-        return joined(drawn) if drawn else Draw(self.problem.start.states[:0], np.zeros((0, m)) if m else None)
+        return joined([step.drawn for step in steps])
 
     def play(self, chunk: Block, tape: Draw) -> tuple[Cast, Iterator[Transition]]:
         """The chunk's rollouts as they were drawn, step by step."""
@@ -122,74 +110,22 @@ class RolloutSource(Source):
     ) -> Iterator[Transition]:
         gamma, kappa = self.problem.gamma, self.problem.gamma**ALPHA
         running, weight, left = np.arange(len(members)), 1.0, self.room * len(members)
-        totals, last = _Totals(self.problem, len(members)), self.cap or longest(gamma)
-        going = ~self.problem.ended(states)
-        running, states = running[going], states[going]
-        if left < len(running):
-            return
-        for step in range(last if len(running) else 0):
+        for _ in range(self.cap or longest(gamma)):
             left -= len(running)
+            if left < 0:
+                break
             actions = act(self.mixture, members[running], states, rng)
             drawn = answer(states, actions)
-            self.check_drawn(drawn, states, actions, key)
-            stopped = totals.add(running, states, actions, drawn, key)
-            going = ~self.problem.ended(drawn.next_states)
-            stopped &= going & (self.cast is None)
-            go_on = going & ~stopped if self.cast is not None else (rng.random(len(running)) < kappa) & going & ~stopped
-            short = left < np.count_nonzero(go_on) and step + 1 < last
-            yield Transition(running, states, actions, drawn, weight, stopped, go_on & short)
-            if short or not go_on.any():
-                return
+            self.check_signals(drawn, states, actions, key)
+            yield Transition(running, states, actions, drawn, weight)
+            if self.cast is not None:
+                states = drawn.next_states
+                continue
+            go_on = rng.random(len(running)) < kappa
+            if not np.any(go_on):
+                break
             running, states = running[go_on], drawn.next_states[go_on]
-            weight *= 1.0 if self.cast is not None else gamma / kappa
-
-
-class _Totals:
-    """Running totals of the rollouts of a chunk in x/scale, where some are declared."""
-
-    def __init__(self, problem: CMDP, number: int):
-        limits, seen = declared_totals(problem), problem.observed
-        self._problem, self._zero = problem, zero(problem)
-        self._window = np.where(seen, np.array([[-np.inf], [np.inf]]), SLACK * limits)
-        self._held = bool(np.isfinite(limits[:, seen]).any())
-        self._sums = np.zeros((3, number, 1 + problem.num_constraints)) if np.isfinite(limits).any() else None
-
-    def add(
-        self, running: NDArray[np.int64], states: States, actions: Actions, drawn: Draw, key: Key
-    ) -> NDArray[np.bool_]:
-        """Which of them are to be stopped, ``(n,)``; an observed signal whose total leaves its range is refused.
-
-        The total of any part of an episode counts: the largest, and the least, that ends at this step.
-        """
-        problem = self._problem
-        if self._sums is None:
-            return np.zeros(len(running), dtype=bool)
-        v = utilities_seen(problem, states, actions, drawn) - self._zero
-        whole = self._sums[0, running] + v
-        self._sums[0, running] = whole
-        far = ((whole < self._window[0]) | (whole > self._window[1])).any(axis=1)
-        if not self._held:
-            return np.asarray(far)
-        least, most = np.minimum(self._sums[1, running], 0.0) + v, np.maximum(self._sums[2, running], 0.0) + v
-        self._sums[1:, running] = least, most
-        if (found := beyond(problem, least, most)) is not None:
-            i, j = found
-            signal, total = problem.signals[j], (problem.reward_total, *(c.total for c in problem.constraints))[j]
-            ends = sorted(float(x[i, j] * problem.scale[j]) for x in (least, most))
-            told = f"gave '{signal.name}' a total of {ends[0]:g} to {ends[1]:g} within one episode, declared {total}"
-            remedy = "declare a total that holds it, or none"
-            raise SimulatorError(
-                f"{told}: {remedy}", state=states[i], action=actions[i], key=key, index=i, remedy=remedy
-            )
-        return np.asarray(far)
-
-
-def utilities_seen(problem: CMDP, states: States, actions: Actions, drawn: Draw) -> Array:
-    """r, c_1..c_m of steps ``(n, 1+m)``, those that are observed as the simulator returned them."""
-    u = problem.utilities(states, actions)
-    if drawn.signals is not None:
-        u[:, problem.observed] = problem.utilities_of(drawn.signals)[:, problem.observed]
-    return u
+            weight *= gamma / kappa
 
 
 def act(mixture: MixturePolicy, member: NDArray[np.int64], states: States, rng: np.random.Generator) -> Actions:
@@ -225,15 +161,8 @@ class RolloutPlan(NamedTuple):
         return cls(number, longest(gamma), number * longest(gamma))
 
 
-def plan_rollouts(gamma: float, steps: int, length: float | None = None) -> RolloutPlan:
-    """As many as cost no more than ``steps``, but for a deviation of four standard errors; a few are cut to fit.
-
-    ``length`` is what a rollout is expected to take where it may end before its time; that is an estimate, and a tenth is kept for
-    its error.
-    """
-    if length is not None:
-        n = steps / (1.1 * max(1.0, length))
-        return RolloutPlan(max(1, int(n - 4 * math.sqrt(n))) if n > 64 else max(1, int(n / 2)), longest(gamma), steps)
+def plan_rollouts(gamma: float, steps: int) -> RolloutPlan:
+    """As many as cost no more than ``steps``, but for a deviation of four standard errors; a few are cut to fit."""
     n = steps / steps_per_rollout(gamma)
     number, cap = max(1, int(n - 4 * math.sqrt(n)) if n > 64 else int(n / 2)), longest(gamma)
     if float(gammaincc(number, n)) > _RARELY:

@@ -24,7 +24,6 @@ from saddleback.errors import InputError, Remark, number, require
 from saddleback.method.slater import Slater, estimate_slater
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.phases import phase
-from saddleback.problem.start import going_on
 from saddleback.runs.settings import USUAL_SAMPLES, Feasibility, Method, Settings
 from saddleback.sampling.blocks import Executor
 from saddleback.sampling.examination import EXAMINATION_CALLS
@@ -189,7 +188,7 @@ def _forecast_from(
         found,
         why_no_worst=why_no_worst,
         why_no_likely=why_no_likely,
-        remarks=tuple(budget_remarks(parts.problem, parts.buffer, USUAL_SAMPLES)),
+        remarks=tuple(budget_remarks(parts.problem, parts.evaluation_buffer, USUAL_SAMPLES)),
         likely_bytes=None if likely is None else _likely_bytes(problem, simulator, likely),
         worst_bytes=None if worst is None else _worst_bytes(parts.problem, simulator, worst),
     )
@@ -197,7 +196,11 @@ def _forecast_from(
 
 def _pairs(parts: Prepared) -> int:
     """How many pairs have to be sampled."""
-    return parts.design.size if parts.design.operator is not None else sampled_pairs(parts.problem, parts.buffer)
+    return (
+        parts.design.size
+        if parts.design.operator is not None
+        else sampled_pairs(parts.problem, parts.evaluation_buffer)
+    )
 
 
 def _likely_bytes(problem: CMDP, simulator: GenerativeModel, likely: int) -> int:
@@ -221,7 +224,6 @@ def _seconds_per_call(problem: CMDP, simulator: GenerativeModel, seed: int, batc
     took = []
     for _ in range(_BATCHES):
         states, actions = problem.some_pairs(batch, rng)
-        states, actions = going_on(problem.ended(states), states, actions)
         start = time.perf_counter()
         simulator.sample(states, actions, rng)
         took.append(time.perf_counter() - start)

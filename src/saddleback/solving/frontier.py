@@ -79,7 +79,6 @@ class Frontier:
     band: Band | None = None
     ask: bool = True  # or answer from the columns that are known, with the gap that they leave
     _asked: list[Array] = field(default_factory=list)
-    _ends: tuple[float, float] | None = None
 
     @property
     def problem(self) -> CMDP:
@@ -124,15 +123,7 @@ class Frontier:
         return [self._point(t, b) for t, b in zip(user, targets, strict=True)]
 
     def ends(self) -> tuple[float, float]:
-        """V̂_c where the others alone bind, and the largest V̂_c that the others allow, in the paper's units.
-
-        Found once: policies that are asked for later may be as good and use less, and the curve stays where it was drawn.
-        """
-        if self._ends is None:
-            self._ends = self._find_ends()
-        return self._ends
-
-    def _find_ends(self) -> tuple[float, float]:
+        """V̂_c where the others alone bind, and the largest V̂_c that the others allow, in the paper's units."""
         m, i, b = self.problem.num_constraints, self.constraint, self.problem.thresholds
         self.parts.oracle.prefetch(np.eye(1 + m))
         loose = -np.inf * np.ones(m)
@@ -232,7 +223,9 @@ class Frontier:
         for point in chosen:
             sigma = simplex_point(upper_bound(columns, priced, self._target(point.threshold), 0.0)[0].tolist())
             sigmas[sigma.tobytes()] = sigma
-        guide = Guide(self.problem, self.parts.design, self.parts.earlier, None, None)
+        design, buffers = self.parts.design, (self.parts.solver_buffer, self.parts.evaluation_buffer)
+        earlier = [b for b in buffers if b is not None and b.design is design]
+        guide = Guide(self.problem, design, earlier, None, None)
         request, model = (
             Request(samples, seed, delta, executor=executor),
             as_simulator(self.problem, simulator).metered(),

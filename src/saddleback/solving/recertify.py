@@ -89,7 +89,8 @@ def recertify(
     except InputError as error:
         raise _in_all(error, samples) from None
     pilot = simulator.num_queries - before
-    guide = Guide(parts.problem, parts.design, parts.earlier, run.mixture, sigma)
+    earlier = [b for b in (parts.solver_buffer, parts.evaluation_buffer) if b is not None]
+    guide = Guide(parts.problem, parts.design, earlier, run.mixture, sigma)
     kept = 0 if run.mixture is None else calls_for(problem, samples - pilot)
     request = Request(samples - pilot - kept, seed, delta, allowance_of(run, problem), executor=executor)
     request = dataclasses.replace(request, purpose=purpose_of(run) if purpose is None else purpose)

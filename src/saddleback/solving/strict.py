@@ -257,7 +257,13 @@ def guide_of(solution: Solution) -> Guide:
     parts = solution.prepared
     if not isinstance(parts, Prepared):
         raise InputError("solution", "must hold its samples", parts, "solve it first")
-    problem, sigma = parts.problem, None
+    problem, earlier = parts.problem, [parts.evaluation_buffer]
+    own = parts.solver_buffer
+    if parts.hints is not None:
+        earlier = list(parts.hints)
+    elif own is not None and own is not parts.evaluation_buffer and own.design is parts.design:
+        earlier.insert(0, own)
+    sigma: Array | None = None
     if solution.mixture is None and solution.slater_prices is not None:
         sigma = np.concatenate([[0.0], solution.slater_prices])
     elif (asked := parts.oracle.asked[parts.oracle.asked[:, 0] > 0]).size:
@@ -265,7 +271,7 @@ def guide_of(solution: Solution) -> Guide:
         columns = np.array([values for _, values in parts.oracle.columns])
         prices, _ = upper_bound(columns, asked[:, 1:] / asked[:, :1], problem.thresholds, 0.0)
         sigma = simplex_point(prices.tolist())
-    return Guide(problem, parts.design, parts.earlier, solution.mixture, sigma)
+    return Guide(problem, parts.design, earlier, solution.mixture, sigma)
 
 
 def _with_room(solution: Solution, request: Request, seen: Certificate | None = None) -> Solution | None:

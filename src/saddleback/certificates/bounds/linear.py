@@ -62,7 +62,7 @@ class LinearPlan(BoundPlan):
         bets = Bets(counted(fresh).empirical_model(), n, stakes(self.spread, n, goal, self.high - self.low), goal)
         V = np.clip(_maximum(fresh, self.theta), self.low, self.high)
         upper, lower = bets.upper(V), bets.lower(V)
-        w = gamma * (upper - lower) / 2 + np.maximum(*self.rewards.limits(problem, fresh, self.sigma, delta / 2))
+        w = gamma * (upper - lower) / 2 + np.maximum(*self.rewards.limits(problem, fresh, self.sigma, delta / 2)[:2])
         worst = _worst_residual(problem, fresh, gamma * (upper + lower) / 2, w, self)
         value = min(H, at_start(problem, self.at(problem, problem.start.states)) + H * worst)
         assumes = bound_assumes(problem, design)

@@ -32,9 +32,6 @@ so with probability 1 − δ
 
     (PV)(x) ≤ U_x(V) := sup{μ : E_x(V, μ) ≤ 1/δ}.
 
-Where nothing bounds max V beforehand, U_x(V) is the larger of that and max_{s'} V(s') − 1/g, over the states that may follow:
-if (PV)(x) is below the second, that is a limit without any probability; if it is not, no factor is negative and Markov applies.
-
 U_x is monotone (a larger V makes the factors smaller, so a larger μ is allowed) and U_x(V + k) = U_x(V) + k. The event is
 one event about the fixed V in question, which need not be known: :mod:`saddleback.certificates.bounds.tabular` uses it for the unknown
 V* with a V that was computed from the same samples. With g = √(2 log(1/δ)/(nσ²)) the limit is
@@ -183,12 +180,8 @@ class Bets:
         self._weights = frequencies.data * counts[self._row]
         self._stakes, self._goal = stakes, log_inverse_delta
 
-    def upper(self, V: Array, top: Array | None = None) -> Array:
-        """U_x(V) for every pair, V over the buffer's support ``(n,)``.
-
-        ``top`` ``(c,)`` is the largest V of the states that may follow each pair; None where the stakes are known to be below
-        1/(max V − PV), so that it has no part in the limit.
-        """
+    def upper(self, V: Array) -> Array:
+        """U_x(V) for every pair, V over the buffer's support ``(n,)``."""
         mean = np.asarray(self._frequencies @ V)
         centred = V[self._columns] - mean[self._row]
         g = self._stakes
@@ -202,8 +195,7 @@ class Bets:
             step = np.maximum((self._goal - log_wealth) / slope, 0.0)
             z += step
             if np.all(step <= 1e-12 * (1e-3 + z)):
-                limit = mean + z * (1 + 1e-9)
-                return np.asarray(limit if top is None else np.maximum(limit, top - 1 / g))
+                return np.asarray(mean + z * (1 + 1e-9))
         raise NumericalError("the upper limits of the means did not settle; draw more samples.")
 
     def lower(self, V: Array) -> Array:
@@ -211,15 +203,14 @@ class Bets:
         return -self.upper(-V)
 
 
-def stakes(spread: Array, counts: Array | NDArray[np.int64], log_inverse_delta: float, reach: Array | float) -> Array:
-    """g for a guessed standard deviation ``spread`` of V at each pair, where V lies at most ``reach`` above its mean."""
+def stakes(spread: Array, counts: NDArray[np.int64], log_inverse_delta: float, span: float) -> Array:
+    """g for a guessed standard deviation ``spread`` of V at each pair, where V is known to vary by at most ``span``."""
     wanted = np.sqrt(2 * log_inverse_delta / counts) / np.maximum(spread, 1e-12)
-    return np.minimum(wanted, _MOST_OF_A_STAKE / np.maximum(reach, 1e-12))
+    return np.minimum(wanted, _MOST_OF_A_STAKE / max(span, 1e-12))
 
 
-def expected_width(
-    spread: Array, counts: Array | NDArray[np.int64], log_inverse_delta: float, reach: Array | float
-) -> Array:
-    """What U_x(V) − P̂V will be, about, for V of that spread and reach."""
-    g = stakes(spread, counts, log_inverse_delta, reach)
-    return np.asarray(log_inverse_delta / counts / g + g * spread**2 / 2)
+def expected_width(spread: Array, counts: Array | NDArray[np.int64], log_inverse_delta: float, span: float) -> Array:
+    """What U_x(V) − P̂V will be, about, for V of that spread and span."""
+    beta = log_inverse_delta / counts
+    g = np.minimum(np.sqrt(2 * beta) / np.maximum(spread, 1e-12), _MOST_OF_A_STAKE / max(span, 1e-12))
+    return np.asarray(beta / g + g * spread**2 / 2)

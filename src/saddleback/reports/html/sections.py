@@ -193,8 +193,7 @@ def trace(view: View, trace: DualRecord) -> Markup:
         )
     if len(trace.values[0]) != 1 + view.problem.num_constraints:
         return tag("p", lead)
-    left = figures.gap_figure(view.problem, trace, view.answer.settings.get("target"))
-    pair = tag("div", figures.multipliers(view, trace), left, class_="pair")
+    pair = tag("div", figures.multipliers(view, trace), figures.gap_figure(view.problem, trace), class_="pair")
     return join(tag("p", lead), pair)
 
 

@@ -7,7 +7,6 @@ are kept beside the certificate:
     range, tail             from the discount, the cap of the rollouts and the limits of their baseline
     limits, by_start        from the single rollouts (below), each with its own δ, cut with what is known without them
     bound, on tables        from the samples as counts and a function above V*                    :mod:`.bound`
-    paired, on tables       from two sets of counts and what was frozen                           :mod:`.advantage`
     upper bound, gap        weak duality
     verdicts, status        from the limits, the request and the thresholds                       :mod:`.whole_run`
     policy, files           by SHA-256, and by their weights; where the table is known the truth itself must lie within
@@ -29,7 +28,7 @@ from typing import Final
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy
 from saddleback.runs.certificate_file import CertificateRecord
-from saddleback.runs.evidence_file import AdvantageArrays, BoundArrays, RolloutValues
+from saddleback.runs.evidence_file import BoundArrays, RolloutValues
 from saddleback.runs.recheck.bound import check_bound
 from saddleback.runs.recheck.check import Check, Request, signals_of
 from saddleback.runs.recheck.limits import check_interval, check_known, check_range, check_rollouts, check_starts
@@ -75,7 +74,7 @@ def recheck(
     certificate: CertificateRecord,
     rollouts: RolloutValues | None,
     *,
-    bound: BoundArrays | AdvantageArrays | None = None,
+    bound: BoundArrays | None = None,
     problem: CMDP | None = None,
     policy: MixturePolicy | None = None,
     request: Request | None = None,
@@ -92,7 +91,7 @@ def recheck(
         check_calls(certificate, rollouts, request),
     ]
     checks += [] if certificate.linearity is None else [check_linearity(certificate.linearity)]
-    checks.append(check_bound(certificate, bound, problem, policy))
+    checks.append(check_bound(certificate, bound, problem))
     if certificate.value is None:
         return [*checks, check_room(certificate)]
     if rollouts is None:

@@ -11,11 +11,10 @@ from numpy.typing import ArrayLike
 from saddleback.certificates.certificate import RolloutEvidence
 from saddleback.files.json_file import Limits
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.endings import limits_at_start
 from saddleback.problem.policies import MixturePolicy, Policy, TabularPolicy
 from saddleback.problem.spaces import Array
 from saddleback.runs.certificate_file import CertificateRecord, ConstraintRecord, ProblemRecord, SignalRecord
-from saddleback.runs.evidence_file import AdvantageArrays, BoundArrays, RolloutValues
+from saddleback.runs.evidence_file import BoundArrays, RolloutValues
 from saddleback.runs.recheck.check import (
     ROUNDING,
     STARTS,
@@ -27,7 +26,6 @@ from saddleback.runs.recheck.check import (
     unchecked,
     words,
 )
-from saddleback.runs.recheck.endings import declared_ends, ends_of
 
 _BISECTIONS = 60
 _MOST_PAIRS = 4_000_000  # of a table that is looked through for limits without samples
@@ -46,10 +44,6 @@ def check_rollouts(told: RolloutEvidence, rollouts: RolloutValues) -> Check:
     ]
     same = len(z) == told.number and all(np.allclose(a, b, rtol=ROUNDING, atol=ROUNDING) for a, b in pairs)
     inside = bool(np.all(z >= rollouts.low - ROUNDING) and np.all(z <= rollouts.high + ROUNDING))
-    if rollouts.highest is not None:
-        inside &= bool(
-            np.all(z <= rollouts.highest + ROUNDING) and np.all(rollouts.highest <= rollouts.high + ROUNDING)
-        )
     detail = f"{len(z):,} values; {'they' if inside else 'NOT all of them'} lie within their stated range"
     return Check("rollouts", same and inside, detail if same else f"{detail}; they are not those of the certificate")
 
@@ -79,18 +73,6 @@ def check_range(
     W = (1 - ratio**N) / (1 - ratio)
     least = (-(1 - gamma) * low * W - (high - low) * (1 + ratio - ratio**N)).min(axis=0)
     most = ((1 - (1 - gamma) * low) * W + gamma * ratio ** (N - 1) * (high - low)).max(axis=0)
-    values, told_ends = np.array([np.zeros(len(low)), np.full(len(low), H)]), certificate.problem.declared is not None
-    if told_ends != (rollouts.totals is not None):
-        return Check(name, False, "what ends was declared and is not kept, or kept and not declared")
-    if rollouts.totals is not None:
-        window, values = rollouts.totals[:2], rollouts.totals[2:]
-        right &= _declared(certificate.problem, rollouts.totals, problem, near)
-        zero = np.array([-s.base / s.scale for s in signals_of(certificate)])
-        falls, last = 1 + ratio - ratio**N, gamma * ratio ** (N - 1)
-        down, up = (low - zero * H, high - zero * H)
-        lowest, highest = np.maximum(window[0], -zero * W.max()), np.minimum(window[1], (1 - zero) * W.max())
-        least = (lowest - up * falls + last * (values[0] - zero * H)).min(axis=0)
-        most = (highest - down * falls + last * (values[1] - zero * H)).max(axis=0)
     right &= bool(np.allclose(rollouts.low, centre + least, rtol=0, atol=near))
     right &= bool(np.allclose(rollouts.high, centre + most, rtol=0, atol=near))
     left, hidden = gamma**L, 2 * H * rollouts.cut
@@ -98,7 +80,7 @@ def check_range(
         k, delta = 2 + len(certificate.constraints), told.delta_of_each
         part = STARTS_SHARE * k * delta / (1 - STARTS_SHARE)
         hidden += H * math.sqrt(math.log(2 * k / part) / (2 * STARTS))
-    tail = np.array([left * (values[0] - high) - hidden, left * (values[1] - low) + hidden])
+    tail = np.array([-left * high - hidden, left * (H - low) + hidden])
     right &= bool(np.allclose(rollouts.tail, tail, rtol=ROUNDING, atol=1e-15 * H))
     members = len(told.by_member)
     right &= bool(rollouts.members.max() < members)  # first, since counting takes as much memory as the largest number
@@ -111,24 +93,12 @@ def check_range(
     return Check(name, right, f"{ends}; {L:,} steps a rollout" if right else f"{ends}: that does not follow")
 
 
-def _declared(record: ProblemRecord, totals: Array, problem: CMDP | None, near: float) -> bool:
-    """Whether limits of totals and of values follow from what was declared; where successors are not known, they are within it."""
-    shown = np.array([False] * totals.shape[1] if record.observed is None else record.observed)
-    ends = ends_of(record, problem, shown)
-    if ends is not None:
-        return bool(np.allclose(totals, np.concatenate([ends.window, ends.values]), rtol=0, atol=near))
-    stated = declared_ends(record, shown)
-    wide = np.concatenate([stated.window, stated.values])
-    lows, highs = totals[::2], totals[1::2]
-    return bool(np.all(lows >= wide[::2] - near) and np.all(highs <= wide[1::2] + near) and np.all(lows <= highs))
-
-
 def check_known(
     told: RolloutEvidence,
     record: ProblemRecord,
     policy: MixturePolicy | None,
     problem: CMDP | None,
-    bound: BoundArrays | AdvantageArrays | None,
+    bound: BoundArrays | None,
 ) -> Check:
     """What the values cannot leave: H times the least and the most that the policy earns in any state of a table.
 
@@ -141,11 +111,8 @@ def check_known(
     low, high = np.array(told.known)
     if np.any(low < 0) or np.any(low > high) or np.any(high > H):
         return Check(name, False, "they are not within 0 and the horizon")
-    if record.declared is not None and problem is None:
-        return unchecked(name, "taken as stated, for where episodes end is not known here")
-    wide = np.array([np.zeros(len(low)), np.full(len(low), H)]) if problem is None else limits_at_start(problem)
     if record.states is None or record.states * record.actions > _MOST_PAIRS:
-        trivial = bool(np.allclose([low, high], wide, rtol=0, atol=ROUNDING * (1 + H)))
+        trivial = not np.any(low) and bool(np.all(high == H))
         return Check(
             name, trivial, "0 and the horizon" if trivial else "there are others on tables only, and not on the largest"
         )
@@ -158,17 +125,13 @@ def check_known(
         earned = _earned(record, member, problem, bound)
         least += weight * earned.min(axis=0)
         most += weight * earned.max(axis=0)
-    near = ROUNDING * (1 + H)
-    open_ = (np.abs(low - wide[0]) <= near) & (
-        np.abs(high - wide[1]) <= near
-    )  # of large tables functions are not asked
+    near, open_ = ROUNDING * (1 + H), (low == 0) & (high == H)  # of large tables functions are not asked
     with np.errstate(invalid="ignore"):
-        found = np.clip([H * least, H * most], *wide)
-        right = bool(np.all(open_ | ((np.abs(low - found[0]) <= near) & (np.abs(high - found[1]) <= near))))
+        right = bool(np.all(open_ | ((np.abs(low - H * least) <= near) & (np.abs(high - H * most) <= near))))
     return Check(name, right, f"{'follow' if right else 'do not follow'} from what the policy earns in each state")
 
 
-def _of_problem(record: ProblemRecord, policy: MixturePolicy, bound: BoundArrays | AdvantageArrays | None) -> bool:
+def _of_problem(record: ProblemRecord, policy: MixturePolicy, bound: BoundArrays | None) -> bool:
     """Whether tables have the right numbers of states, actions and signals."""
     S, A, columns = record.states or 0, record.actions, 1 + len(record.constraints)
     tables = [member for member in policy.members if isinstance(member, TabularPolicy)]
@@ -176,9 +139,7 @@ def _of_problem(record: ProblemRecord, policy: MixturePolicy, bound: BoundArrays
     return right and (bound is None or (len(tables) == len(policy.members) and bound.signals.shape == (S * A, columns)))
 
 
-def _earned(
-    record: ProblemRecord, member: Policy, problem: CMDP | None, bound: BoundArrays | AdvantageArrays | None
-) -> Array:
+def _earned(record: ProblemRecord, member: Policy, problem: CMDP | None, bound: BoundArrays | None) -> Array:
     """What a policy earns in each state ``(S, 1+m)``, in utilities; NaN where that is only observed."""
     S, A = record.states or 0, record.actions
     pi, out = member.probabilities(np.arange(S)), np.zeros((S, 1 + len(record.constraints)))
@@ -204,9 +165,8 @@ def check_interval(
     z, low, high = rollouts.values[:, j], float(rollouts.low[j]), float(rollouts.high[j])
     delta, span, n = told.delta_of_each, high - low, len(z)
     y = np.clip((z - low) / span, 0.0, 1.0) if span > 0 else np.zeros(n)
-    top = y if rollouts.highest is None or span <= 0 else np.clip((rollouts.highest[:, j] - low) / span, 0.0, 1.0)
-    plain = _maurer_pontil(y, delta)[0], _maurer_pontil(top, delta)[1]
-    mine = plain if told.method != "betting" else (_lower(y, delta / 2), 1 - _lower(1 - top, delta / 2))
+    plain = _maurer_pontil(y, delta)
+    mine = plain if told.method != "betting" else (_lower(y, delta / 2), 1 - _lower(1 - y, delta / 2))
 
     def in_units(ends: tuple[float, float]) -> list[float]:  # with what the cap may hide
         tails = rollouts.tail[:, j].tolist()
@@ -274,8 +234,6 @@ def check_starts(
         alone = rollouts._replace(
             values=rollouts.values[mine] + shift, low=rollouts.low + shift, high=rollouts.high + shift
         )
-        if rollouts.highest is not None:
-            alone = alone._replace(highest=rollouts.highest[mine] + shift)
         same = np.array_equal(np.asarray(problem.start.states[s], dtype=float), np.asarray(row.state, dtype=float))
         same &= close(row.weight, float(weights[s])) and row.rollouts == int(mine.sum()) and len(row.constraints) == m
         stated, part = [row.value, *row.constraints], _at_level(told, delta)

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 from msgspec import UnsetType
 
 from saddleback.problem.cmdp import CMDP
 from saddleback.runs.certificate_file import CertificateRecord, LinearityRecord
 from saddleback.runs.evidence_file import RolloutValues
-from saddleback.runs.recheck.bound import ON_TABLES
+from saddleback.runs.recheck.bound import TABLE
 from saddleback.runs.recheck.check import ROUNDING, STARTS_SHARE, Check, Request, close, digits, signals_of, size
-from saddleback.runs.recheck.endings import declared_ends
 
 _CAP = 1e-6  # γ^L of the longest rollout
 _OF_SEVERAL = 0.8  # of δ: the most that one of several attempts of a strict solve may spend
 _BOUNDED = "rewards and constraint signals within their declared ranges"
-_DECLARED = (
-    "terminal states as declared",
-    "no next states but the declared successors",
-    "signals that add up to no more and no less than declared",
-)
 
 
 def check_levels(certificate: CertificateRecord, problem: CMDP | None, request: Request | None) -> Check:
@@ -53,12 +46,7 @@ def check_assumptions(certificate: CertificateRecord) -> Check:
         wanted = set()
     right = told.keys() == wanted and all(text.startswith(_BOUNDED) for text in told.values())
     right &= all("independent simulator calls" in text for text in told.values()) or not certificate.samples
-    declared = certificate.problem.declared
-    if declared is not None:
-        given = (declared.terminal, declared.successors, any(declared.totals))
-        wanted_words = [words for words, there in zip(_DECLARED, given, strict=True) if there]
-        right &= all(words in text for words in wanted_words for text in told.values())
-    if bound is not None and bound.kind not in ON_TABLES:
+    if bound is not None and bound.kind != TABLE:
         right &= all("linear in the features" in told.get(name, "") for name in on_bound)
         right &= certificate.problem.states is not None or all("candidates" in told.get(name, "") for name in on_bound)
     if certificate.linear is not None:
@@ -78,8 +66,7 @@ def check_calls(certificate: CertificateRecord, rollouts: RolloutValues | None, 
             1 if certificate.problem.gamma <= _CAP else math.ceil(math.log(_CAP) / math.log(certificate.problem.gamma))
         )
         cap = longest if rollouts is None or rollouts.cap is None else rollouts.cap
-        least = told.number if certificate.problem.declared is None else 0  # one that begins at an end takes none
-        right &= least <= told.steps <= told.number * cap and cap <= longest
+        right &= told.number <= told.steps <= told.number * cap and cap <= longest
     return Check("simulator calls", right, f"{parts:,} in the parts, {certificate.samples:,} stated")
 
 
@@ -189,24 +176,19 @@ def check_upper_bound(certificate: CertificateRecord) -> Check:
     problem, sigma = certificate.problem, bound.sigma
     H, b = problem.horizon, [c.unit_threshold for c in problem.constraints]
     paid = sum(s * x for s, x in zip(sigma[1:], b, strict=True))
-    most = float(declared_ends(problem, np.zeros(len(sigma))).values[1, 0])
-    best = min((bound.value - paid) / sigma[0], most) if sigma[0] > 0 else math.inf
+    best = min((bound.value - paid) / sigma[0], H) if sigma[0] > 0 else math.inf
     best = best * problem.reward.scale + problem.reward.base * H
     right = told is not None and math.isfinite(best) and abs(told - best) <= ROUNDING * size(problem.reward, H, best)
     return Check("upper bound", right, f"{digits(told)} stated, {digits(best)} by weak duality")
 
 
 def check_gap(certificate: CertificateRecord) -> Check:
-    """The bound, less what the policy is proved to have; or what is paired, less what the constraints cost, if that is less."""
-    top, told, bound = certificate.upper_bound, certificate.gap, certificate.evidence.bound
+    """The bound, less what the policy is proved to have."""
+    top, told = certificate.upper_bound, certificate.gap
     if top is None or certificate.value is None:
         return Check("gap", told is None, f"no upper bound; stated: {digits(told)}")
     (low, high), reward = certificate.value, certificate.problem.reward
     gap = max(0.0, high - top if reward.scale < 0 else top - low)
-    if bound is not None and bound.paired is not None and bound.sigma[0] > 0:
-        b = [c.unit_threshold for c in certificate.problem.constraints]
-        paid = sum(s * x for s, x in zip(bound.sigma[1:], b, strict=True))
-        gap = min(gap, max(0.0, (bound.paired - paid) / bound.sigma[0]) * abs(reward.scale))
     near = ROUNDING * size(reward, certificate.problem.horizon, top)
     right = told is not None and abs(told - gap) <= near
     return Check("gap", right, f"{digits(told)} stated, {digits(gap)} found")

@@ -74,9 +74,7 @@ def _is_asked(run: Run, told: QuestionRecord, proof: CertificateRecord, instance
     """Whether ``problem.json`` is about the problem, or where that is not loaded about what the certificate says of it."""
     if instance is None:
         try:
-            asked = msgspec.structs.replace(
-                ProblemRecord.of(told.problem()), observed=told.observed, declared=told.declared
-            )
+            asked = msgspec.structs.replace(ProblemRecord.of(told.problem()), observed=told.observed)
             return same_up_to_rounding(to_plain(proof.problem), to_plain(asked))
         except (InputError, ValueError):
             return False
