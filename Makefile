@@ -9,7 +9,8 @@ INSTALL := $(BIN)/python $(PIP) -c constraints.txt
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 # Hundreds of tests start Python: without the compiled files each would compile the library again.
 unexport PYTHONDONTWRITEBYTECODE
-PYTEST := $(ONE_THREAD) $(BIN)/pytest -n 2 --durations=25
+WORKERS := 2
+PYTEST = $(ONE_THREAD) $(BIN)/pytest -n $(WORKERS) --durations=25
 
 # What rests on how a processor rounds: the examples of the pages, and the golden record. Left to `make processors` and `make docs`.
 PROCESSORS := Nehalem Haswell
@@ -60,8 +61,9 @@ test: lint
 check: long-tests docs processors minimum
 
 # Three workers for two cores: kills, browsers and Ray wait for other processes more than they compute.
+long-tests: WORKERS := 3
 long-tests: $(VENV)/test
-	$(PYTEST) -n 3 --dist loadgroup -m "(slow or check) and not study" $(addprefix --ignore=,$(ROUNDED))
+	$(PYTEST) --dist loadgroup -m "(slow or check) and not study" $(addprefix --ignore=,$(ROUNDED))
 
 processors: $(VENV)/test
 	@for name in $(PROCESSORS); do \
