@@ -6,18 +6,26 @@ written, or just after its line was, once left a store that its next reader call
 
 from __future__ import annotations
 
+import gc
 import itertools
+import os
 import random
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from kills.commands import call
 from kills.interrupts import interrupted_at
 from kills.kill_points import Bench, Tell, flush_when_all_is_drawn, in_child, watch_blocks
 from kills.test_kill_points import SCENARIOS
+from saddleback import cli
 from saddleback.errors import StorageError
+from saddleback.files.npz import write_arrays
 from saddleback.sampling.store.sample_store import SampleStore
 from sampling.store.store_runs import FINGERPRINT, LAYOUTS, QuickDisk, add_all, expected_hash, some_blocks
 
@@ -58,6 +66,82 @@ def test_a_store_whose_writer_is_interrupted_at_any_line(tmp_path: Path) -> None
             add_all(store, store.missing(BLOCKS))
             assert store.content_hash() == expected_hash(BLOCKS, LAYOUT), at
     assert at > 100, "lines were reached"
+
+
+TAKEN_AGAIN = """
+import itertools, sys
+from contextlib import suppress
+from pathlib import Path
+
+from kills.interrupts import interrupted_at
+from saddleback.errors import InputError
+from saddleback.files.disk import Lock
+
+folder = Path(sys.argv[1])
+for at in itertools.count():
+    path = folder / str(at)
+    with suppress(KeyboardInterrupt), interrupted_at(("files/disk.py",), at) as reached:
+        Lock(path).release()
+    with suppress(InputError):  # it is held, by the one that was interrupted
+        Lock(path).release()
+    Lock(folder / "another").release()
+    if len(reached) <= at:
+        break
+print(at)
+"""
+
+
+def test_a_lock_that_is_interrupted_at_any_line_can_be_taken_again(tmp_path: Path) -> None:
+    """Also where Ctrl-C comes between the last line of a `with` and its end: that once left a guard held, and the process waiting for itself."""
+    place = Path(__file__).parent.parent
+    command = [sys.executable, "-c", TAKEN_AGAIN, str(tmp_path)]
+    done = subprocess.run(
+        command,
+        check=False,
+        cwd=place,
+        env={**os.environ, "PYTHONPATH": str(place)},
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 15, "lines were reached"
+
+
+def test_an_archive_that_is_interrupted_at_any_line_is_whole_or_not_there(tmp_path: Path) -> None:
+    """And whoever writes it is told of the interrupt, not of a member that could not be closed."""
+    arrays = {"a": np.arange(5.0), "b": np.arange(3)}
+
+    def read(path: Path) -> bool:
+        with np.load(path, allow_pickle=False) as file:
+            return all(np.array_equal(file[name], x) for name, x in arrays.items())
+
+    for at in itertools.count():
+        path = tmp_path / f"{at}.npz"
+        gc.collect()  # the archive before, whose end is not to be interrupted here
+        with interrupted_at(("files/",), at):
+            try:
+                write_arrays(path, arrays)
+                break
+            except KeyboardInterrupt:
+                assert not path.exists() or read(path), "it has its name when all is written"
+    assert at > 30, "lines were reached"
+    assert read(path)
+
+
+def test_what_an_interrupt_leaves_open_is_no_internal_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(*_: Any, **__: Any) -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise ValueError("it cannot be closed")
+
+    monkeypatch.setattr("saddleback.cli.app", fails)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["solve", "queue"])
+    assert ended.value.code == 130 and capsys.readouterr().err == "interrupted\n"
 
 
 def interrupted(name: str, folder: Path, most: int | None) -> int:

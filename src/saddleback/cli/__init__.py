@@ -287,6 +287,9 @@ def main(arguments: list[str] | None = None, *, own_process: bool = False, board
         _say(f"the system refused: {error}; check the disk, the permissions and the names.")
         sys.exit(ExitCode.FAULT)
     except Exception as error:
+        if _came_of_an_interrupt(error):
+            sys.stderr.write("interrupted\n")
+            sys.exit(interrupted_code())
         _say(
             f"this is a fault of saddleback, not of your input ({type(error).__name__}). {_report_of(error, arguments)}"
         )
@@ -296,6 +299,12 @@ def main(arguments: list[str] | None = None, *, own_process: bool = False, board
         "drawn for --out is kept, and `saddleback resume` goes on from there.\n"
     )
     sys.exit(ExitCode.FAULT)
+
+
+def _came_of_an_interrupt(error: BaseException) -> bool:
+    """Whether it was raised while an interrupt made its way out: whatever could not be closed then is no fault of ours."""
+    before = error.__context__
+    return before is not None and (isinstance(before, KeyboardInterrupt) or _came_of_an_interrupt(before))
 
 
 def _report_of(error: Exception, arguments: list[str] | None) -> str:

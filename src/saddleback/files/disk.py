@@ -246,7 +246,8 @@ LOCK = "lock"
 _SIGNATURE, _MOST_SIGNATURE = "process ", 400
 
 _mine: set[tuple[int, int, int]] = set()
-_guard = threading.Lock()
+# An interrupt between the last line of a `with` and its end leaves the guard held: the interrupted thread must be able to take it again.
+_guard = threading.RLock()
 
 
 class Lock:

@@ -188,8 +188,17 @@ def _said(error: Exception) -> str:
 
 def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write the arrays to ``path`` as ``.npz``: the whole file or none of it."""
-    with written_whole(Path(path)) as file, zipfile.ZipFile(file, "w") as archive:
-        for name, x in arrays.items():
-            member = zipfile.ZipInfo(f"{name}.npy")  # dated 1980, so equal arrays give equal files
-            with archive.open(member, "w", force_zip64=True) as stream:
-                np.lib.format.write_array(stream, np.asarray(x, order="C"), allow_pickle=False)
+    with written_whole(Path(path)) as file:
+        archive: zipfile.ZipFile | None = None
+        try:
+            archive = zipfile.ZipFile(file, "w")
+            for name, x in arrays.items():
+                member = zipfile.ZipInfo(f"{name}.npy")  # dated 1980, so equal arrays give equal files
+                with archive.open(member, "w", force_zip64=True) as stream:
+                    np.lib.format.write_array(stream, np.asarray(x, order="C"), allow_pickle=False)
+            archive.close()
+        except BaseException:
+            # An interrupt may have left a member open, and the archive would complain of that instead.
+            if archive is not None:
+                archive.fp = None
+            raise

@@ -55,7 +55,7 @@ class Draw(NamedTuple):
 
 SampleFunction = Callable[[States, Actions, np.random.Generator], Any]
 
-_METERS = threading.Lock()
+_METERS = threading.RLock()  # whoever was interrupted while holding it may take it again
 
 
 class GenerativeModel:
