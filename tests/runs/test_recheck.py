@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,15 +13,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import saddleback
 from helpers import random_table
 from saddleback import Solution
 from saddleback.certificates.values.intervals import betting, maurer_pontil
 from saddleback.files.json_file import as_record
+from saddleback.problem.start import Start
 from saddleback.runs.certificate_file import CertificateRecord, certificate_fields
 from saddleback.runs.evidence_file import RolloutValues
 from saddleback.runs.recheck import Check, recheck
+from saddleback.runs.recheck.check import Request
 from saddleback.runs.recheck.limits import _lower, _maurer_pontil
 from saddleback.runs.recheck.statements import check_verdict
+from saddleback.runs.run_folder import load_run
 from spelled_out import solve
 
 
@@ -89,6 +95,28 @@ def test_a_real_proof_follows(interval: str) -> None:
     checks = checks_of(data, rollouts)
     assert [c.name for c in checks if not c.passed] == []
     assert len(checks) == 18
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_a_proof_with_sampled_starts_follows_with_its_problem_and_without(sampled: bool, tmp_path: Path) -> None:
+    """What the sampled starts may hide must be there where the problem tells of it, and may be there where nobody knows."""
+    start = Start.sampled(lambda n, rng: rng.choice(TABLE.num_states, size=n, p=TABLE.rho)) if sampled else None
+    problem = TABLE.problem() if start is None else dataclasses.replace(TABLE.problem(), start=start)
+    answer = saddleback.solve(problem, TABLE.simulator(), samples=20_000, feasibility="relaxed", out=tmp_path / "run")
+    assert answer.certificate is not None and bool(answer.certificate.by_start) is not sampled
+    run = load_run(tmp_path / "run")
+    record, rollouts = run.certificate, run.rollouts
+    assert record is not None
+    for known in (None, problem):
+        found = recheck(record, rollouts, bound=run.bound, problem=known, policy=run.mixture, request=Request.of(run))
+        assert [c.name for c in found if not c.passed] == [], known
+    other = (
+        TABLE.problem()
+        if sampled
+        else dataclasses.replace(problem, start=Start.sampled(lambda n, _: np.zeros(n, dtype=np.int64)))
+    )
+    wrong = [c.name for c in recheck(record, rollouts, bound=run.bound, problem=other) if not c.passed]
+    assert "range of the rollouts" in wrong, "it is that of the other kind of start"
 
 
 def move(data: dict[str, Any], path: str, change: Any) -> dict[str, Any]:

@@ -159,7 +159,9 @@ def _measure(
 
 
 def _by_start(problem: CMDP, rollouts: Rollouts, request: Request) -> tuple[StartValues, ...]:
-    """Limits for the heaviest start states, together at 1 − δ among themselves."""
+    """Limits for the heaviest start states, together at 1 − δ among themselves; none where these were drawn, as their weights were."""
+    if problem.start.sampler is not None:
+        return ()
     starts = np.argsort(-problem.start.weights, kind="stable")[:_MOST_STARTS]
     starts = starts[[int((rollouts.starts == s).sum()) >= _LEAST_ROLLOUTS for s in starts]]
     if len(problem.start.weights) == 1 or not len(starts):

@@ -75,13 +75,11 @@ def check_range(
     most = ((1 - (1 - gamma) * low) * W + gamma * ratio ** (N - 1) * (high - low)).max(axis=0)
     right &= bool(np.allclose(rollouts.low, centre + least, rtol=0, atol=near))
     right &= bool(np.allclose(rollouts.high, centre + most, rtol=0, atol=near))
-    left, hidden = gamma**L, 2 * H * rollouts.cut
-    if problem is not None and problem.start.sampler is not None:
-        k, delta = 2 + len(certificate.constraints), told.delta_of_each
-        part = STARTS_SHARE * k * delta / (1 - STARTS_SHARE)
-        hidden += H * math.sqrt(math.log(2 * k / part) / (2 * STARTS))
-    tail = np.array([-left * high - hidden, left * (H - low) + hidden])
-    right &= bool(np.allclose(rollouts.tail, tail, rtol=ROUNDING, atol=1e-15 * H))
+    left, by_starts = gamma**L, _hidden_by_starts(certificate, told.delta_of_each)
+    sampled = None if problem is None else problem.start.sampler is not None  # None: not known here, so either will do
+    hidden = [2 * H * rollouts.cut + w for w, so in ((0.0, False), (by_starts, True)) if sampled in (None, so)]
+    tails = [np.array([-left * high - w, left * (H - low) + w]) for w in hidden]
+    right &= any(np.allclose(rollouts.tail, tail, rtol=ROUNDING, atol=1e-15 * H) for tail in tails)
     members = len(told.by_member)
     right &= bool(rollouts.members.max() < members)  # first, since counting takes as much memory as the largest number
     right = right and np.bincount(rollouts.members, minlength=members).tolist() == list(told.by_member)
@@ -91,6 +89,13 @@ def check_range(
         right &= same and bool(np.allclose(problem.start.weights @ rollouts.at_starts, centre, rtol=0, atol=near))
     ends = f"{words([float(rollouts.low.min()), float(rollouts.high.max())])} at most, in utilities"
     return Check(name, right, f"{ends}; {L:,} steps a rollout" if right else f"{ends}: that does not follow")
+
+
+def _hidden_by_starts(certificate: CertificateRecord, delta: float) -> float:
+    """How far values may be from those for start states that were drawn: H·√(log(2k/δ_s)/2n), where each of k statements has δ."""
+    k = 2 + len(certificate.constraints)
+    part = STARTS_SHARE * k * delta / (1 - STARTS_SHARE)
+    return certificate.problem.horizon * math.sqrt(math.log(2 * k / part) / (2 * STARTS))
 
 
 def check_known(
