@@ -19,9 +19,9 @@ PATIENCE = 40.0  # seconds for what takes three, and ten on a busy machine
 
 
 def _short(done: Done) -> bool:
-    """One message, of bearable length, that a terminal only shows."""
-    text = done.err.strip()
-    return 0 < len(text) < 1500 and text.isprintable()
+    """One message, of bearable length, that a terminal only shows; `check` tells its price in a line before."""
+    lines = done.err.strip().splitlines()
+    return 0 < len(done.err.strip()) < 1500 and len(lines) <= 2 and all(line.isprintable() for line in lines)
 
 
 def _deed(deed: str, says: str, verb: list[str] = SOLVE, before: str = "") -> Attack:
