@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from attacks import shop
 from attacks.programs import QUEUE, Attack, NotSetUp, Tree, alive, end, everything, flip
 from attacks.table_problem import COST, REWARD, RHO, SCRIPT, P
 from forgery.forging import write
+from saddleback.sampling.store.sample_store import SampleStore
 
 KEPT = ["solve", *QUEUE, "--samples", "20000"]
 SAMPLE = ["sample", "queue", "--set", "capacity=3", "--set", "gamma=0.5"]
@@ -146,7 +148,10 @@ def widened_range(tree: Tree, folder: Path) -> None:
 
 
 def moved_file(tree: Tree, folder: Path) -> None:
-    """The problem file has moved while the run was under way: the bytes are those of a run from the old place."""
+    """The problem file has moved while the run was under way: the bytes are those of a run from the old place.
+
+    How samples are divided into shards depends on how long drawing took; which they are does not.
+    """
     home, away = folder / "home", folder / "away"
     home.mkdir()
     _killed(tree, home)
@@ -157,8 +162,13 @@ def moved_file(tree: Tree, folder: Path) -> None:
         (home / name).rename(away / name)
     tree.must(home, "resume", "other", "--problem", away / "problem.toml")
     whole, found = everything(home / "run"), everything(home / "other")
-    other = [name for name in whole if not name.endswith("/lock") and whole[name] != found.get(name)]
+    other = [name for name in whole if not name.startswith("samples/") and whole[name] != found.get(name)]
     assert not other, f"other bytes in {other}"
+    hashes = set()
+    for run in ("run", "other"):
+        with closing(SampleStore.open(next((home / run / "samples").iterdir()), writable=False)) as store:
+            hashes.add(store.content_hash())
+    assert len(hashes) == 1, "other samples"
 
 
 def _flipped(name: str) -> Attack:
