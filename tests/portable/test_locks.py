@@ -76,3 +76,32 @@ def test_the_alarm_of_a_thread_interrupts(monkeypatch: pytest.MonkeyPatch) -> No
             with user_code("something quick"):
                 pass
     time.sleep(0.1)
+
+
+TRACED = """
+import sys, time
+
+from saddleback.problem import alarm
+from saddleback.problem.alarm import time_limit
+from saddleback.problem.user_code import TimeUp, calling
+
+alarm.HAS_TIMER = False
+with time_limit(0.05):
+    try:
+        with calling("a loop"):
+            while True:
+                pass
+    except TimeUp:
+        print("interrupted")
+    with calling("something quick"):
+        pass
+sys.settrace(lambda frame, event, argument: None)
+(lambda: None)()
+print("traced")
+"""
+
+
+def test_a_debugger_goes_on_after_an_alarm_of_a_thread() -> None:
+    """An exception that is only withdrawn leaves Python 3.11 with a flag at which a traced call waits for ever."""
+    done = subprocess.run([sys.executable, "-c", TRACED], capture_output=True, text=True, timeout=100, check=False)
+    assert done.stdout.split() == ["interrupted", "traced"], done.stderr

@@ -105,6 +105,7 @@ class _Watch:
         self._changed = threading.Condition()
         self._deadline: float | None = None
         self._again = 0.0
+        self._sent = False  # something was sent to the main thread, which may not have raised it yet
         self._thread: threading.Thread | None = None
 
     def set(self, seconds: float, again: float) -> None:
@@ -118,7 +119,9 @@ class _Watch:
     def clear(self) -> None:
         with self._changed:
             self._deadline = None
-            _raise_in_main(None)  # one that is under way comes to nothing
+            if self._sent and threading.current_thread() is _MAIN:  # one that is under way comes to nothing
+                self._sent = False
+                _take_back()
 
     def _go(self) -> None:
         with self._changed:
@@ -128,7 +131,9 @@ class _Watch:
                     self._changed.wait(None if self._deadline is None else self._deadline - now)
                     continue
                 self._deadline = now + self._again
-                _raise_in_main(self._what_it_raises())
+                if (kind := self._what_it_raises()) is not None:
+                    self._sent = True
+                    _raise_in_main(kind)
 
     def _what_it_raises(self) -> type[BaseException] | None:
         try:
@@ -139,12 +144,29 @@ class _Watch:
         return None
 
 
-def _raise_in_main(kind: type[BaseException] | None) -> None:
-    """Let the main thread raise this before its next step; None takes back one that it has not raised yet."""
+class _NothingHappened(BaseException):
+    """Stands in for an exception that comes too late."""
+
+
+def _take_back() -> None:
+    """See that the main thread, which calls this, does not raise what was sent to it later.
+
+    Another is sent in its place and raised here: one that is only withdrawn leaves a flag behind that nobody lowers, and with it
+    a debugger or a coverage tool hangs at the next call (Python 3.11).
+    """
+    try:
+        _raise_in_main(_NothingHappened)
+        while True:
+            pass
+    except _NothingHappened:
+        pass
+
+
+def _raise_in_main(kind: type[BaseException]) -> None:
+    """Let the main thread raise this before its next step, in the place of what it has not raised yet."""
     import ctypes
 
-    thread = ctypes.c_ulong(_MAIN.ident or 0)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, None if kind is None else ctypes.py_object(kind))
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(_MAIN.ident or 0), ctypes.py_object(kind))
 
 
 _watch = _Watch()
