@@ -73,7 +73,7 @@ class Parts(Record, frozen=True):
     solver: str | None
     evaluator: str | None
     design: str | None
-    buffers: Int64
+    buffers: Int64 | None
     allocation: str | None
     iterations: Int64 = 1000
     error: float | None = None
