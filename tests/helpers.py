@@ -109,22 +109,3 @@ def begun_and_killed(place: Path, *request: Any) -> None:
     """Leave a run as one that is killed when it has written its request: verb, target, settings, options."""
     with owned(place) as work:
         work.begin(*request)
-
-
-def ending_table(seed: int = 0, gamma: float = 0.95, limit: float = 0.3, **more: Any) -> Table:
-    """A walk over five rungs: a step up or not, fast or safe, and each may fall. The top pays 1 and a fall costs 1; both end it.
-
-    State 0 to 4 are the rungs, 5 is the top and 6 the ground. ``seed`` changes the chances.
-    """
-    rng, S, A = np.random.default_rng(seed), 7, 2
-    P, reward, falls = np.zeros((S, A, S)), np.zeros((S, A)), np.zeros((S, A))
-    P[5, :, 5] = P[6, :, 6] = 1.0
-    for s in range(5):
-        for a, (up, fall) in enumerate(((0.6, 0.08), (0.25, 0.02))):
-            up, fall = up + rng.uniform(-0.05, 0.05), fall * rng.uniform(0.8, 1.2)
-            P[s, a, s + 1], P[s, a, 6], P[s, a, s] = up, fall, 1 - up - fall
-            reward[s, a], falls[s, a] = up if s == 4 else 0.0, fall
-    ends = {"terminal": np.arange(S) >= 5, "reward_total": (0.0, 1.0), "totals": ((0.0, 1.0),)}
-    spans = {"reward_range": (0.0, 1.0), "ranges": ((0.0, 1.0),), "senses": ["<="], "names": ["falls"]}
-    rho = np.eye(1, S)[0]
-    return Table.of(P, reward, falls[None], [limit], gamma=gamma, rho=rho, **{**spans, **ends, **more})

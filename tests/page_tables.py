@@ -118,20 +118,17 @@ def optima() -> list[str]:
         if instance.table is not None:
             large = instance.table.P.nnz > 50_000  # minutes of linear programming, a second of columns
             found = (solve_by_columns if large else solve_exactly)(instance.table)
-            value, multipliers = found.value, found.multipliers
+            value, multiplier = found.value, found.multipliers[0]
         elif "multiplier" in instance.known:
-            value, multipliers = instance.known["value"], np.array([instance.known["multiplier"]])
+            value, multiplier = instance.known["value"], instance.known["multiplier"]
         else:
             continue
         problem = instance.problem
         states = "an interval" if problem.num_states is None else f"{problem.num_states} states"
-        limits = zip(problem.constraints, problem.user_thresholds(), strict=True)
-        cells = (
-            ", ".join(f"{c.name} {c.sense} {b:.5g}" for c, b in limits),
-            f"{value:.4f}".replace("-", "−"),
-            ", ".join(f"{x:.4f}" for x in multipliers),
-        )
-        rows.append(row(f"`{name}`", f"{states}, {problem.num_actions} actions", *cells))
+        limit = problem.constraints[0]
+        threshold = f"{limit.name} {limit.sense} {problem.user_thresholds()[0]:.5g}"
+        figures = (f"{x:.4f}".replace("-", "−") for x in (value, multiplier))
+        rows.append(row(f"`{name}`", f"{states}, {problem.num_actions} actions", threshold, *figures))
     return rows
 
 

@@ -1,15 +1,13 @@
 """The pictures of docs/zoo.md: ``python docs/zoo/draw.py [NAME ...]`` writes docs/zoo/NAME.svg (needs matplotlib).
 
 A problem with a table is drawn as its trade-off: the exact values of the policies that are optimal for some multiplier, the line of
-mixtures between them, the threshold of the defaults and the optimum there; where there are two constraints the second keeps its
-limit, and the dots are optima for other limits of the first. The two controls are drawn as the policy that a solve
+mixtures between them, the threshold of the defaults and the optimum there. The two controls are drawn as the policy that a solve
 from the simulator finds, over position and velocity.
 """
 
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import matplotlib as mpl
@@ -19,10 +17,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from saddleback import solve
-from saddleback.exact import solve_by_columns
 from saddleback.instances.zoo import BY_NAME, make
 from saddleback.problem.finite_model import policy_iteration
-from saddleback.simulators.table import Table
 
 HERE = Path(__file__).parent
 STYLE = {
@@ -45,7 +41,6 @@ UNITS = {
     "ward": ("emergencies sent away", "money"),
     "river-swim": ("strokes", "treasure"),
     "queue-network": ("backlog (capacities)", "worth admitted (capacities)"),
-    "two-products": ("unmet demand (mean demands)", "money"),
     "warehouse": ("unmet demand (mean demands)", "money"),
     "frozen-lake": ("falls", "arrivals"),
     "taxi": ("fuel (moves)", "reward"),
@@ -62,8 +57,6 @@ def corners(name: str) -> tuple[np.ndarray, float, str]:
         f = 0.8 - np.linspace(0, 0.6, 5)
         M = (1 + 0.95 * 20 * 0.04 / 3) / (1 - 0.95 * f**2)
         return np.column_stack([M, -((0.8 - f) ** 2) * M]), float(instance.problem.user_thresholds()[0]), "<="
-    if len(table.names) > 1:
-        return held_corners(table), float(table.thresholds[0]), table.senses[0]
     sign = 1.0 if table.senses[0] == ">=" else -1.0
     r, c = table.reward.ravel(), table.constraints[0].ravel()
     scale, signals, largest = np.ptp(r) / max(np.ptp(c), 1e-12), np.column_stack([c, r]), float(np.abs(r).max())
@@ -73,16 +66,6 @@ def corners(name: str) -> tuple[np.ndarray, float, str]:
         _, V = policy_iteration(table.P, signals, prices, table.gamma, np.zeros(table.num_states, dtype=np.int64), tie)
         points.append(table.rho @ V)
     return np.array(points), float(table.thresholds[0]), table.senses[0]
-
-
-def held_corners(table: Table) -> np.ndarray:
-    """Values (first constraint, reward) of the optima for a range of limits of the first constraint, the others as they are."""
-    points = []
-    for limit in table.thresholds[0] * np.linspace(0.5, 2.5, 21):
-        found = solve_by_columns(replace(table, thresholds=np.array([limit, *table.thresholds[1:]])))
-        if found.status == "optimal":
-            points.append((found.constraint_values[0], found.value))
-    return np.array(points)
 
 
 def turn(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:

@@ -136,7 +136,7 @@ class Trivial(BoundPlan):
         return Bound(self.sigma, problem.horizon, problem.horizon, "trivial", delta, fresh.num_samples, "nothing")
 
 
-@pytest.mark.parametrize(("promised", "chosen"), [(-1.0, True), (math.inf, False), (math.nan, False)])
+@pytest.mark.parametrize(("promised", "chosen"), [(0.0, True), (math.inf, False), (math.nan, False)])
 def test_a_new_method_is_used_where_its_plan_promises_more(
     promised: float, chosen: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

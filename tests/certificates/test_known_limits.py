@@ -132,7 +132,7 @@ def test_a_recheck_accepts_cut_limits_and_refuses_forged_ones() -> None:
     assert proof is not None and policy is not None
     fields = json.loads(json.dumps(certificate_fields(proof, problem)))
     arrays = proof.arrays["rollouts"]
-    rollouts = RolloutValues(*(arrays[name] for name in ("values", "low", "high", "tail")), waves=arrays["waves"])
+    rollouts = RolloutValues(*(arrays[name] for name in ("values", "low", "high", "tail")))
     bound = BoundArrays(**proof.arrays["bound"])
 
     def wrong(told: dict[str, Any], **known: Any) -> list[str]:

@@ -18,9 +18,9 @@ from scipy.stats import binom
 
 from helpers import NoiselessBuffer, random_design, random_table, sampled
 from saddleback import CMDP, Constraint, zoo
-from saddleback.certificates.values.coreset_reader import CoresetReader
 from saddleback.certificates.values.intervals import betting
 from saddleback.certificates.values.linear import (
+    CoresetReader,
     _coreset_values,
     _from_rollouts,
     _lower_limit,
@@ -519,8 +519,8 @@ def test_the_users_units() -> None:
     problem = dataclasses.replace(frozen.problem, constraints=[flipped])
     found = run(frozen._replace(problem=problem), 500, 200, 5)
     fields = under_linearity(found.reader, found.rollouts)
-    assert fields.limits[0] == (found.low[0], found.high[0])
-    (low, high), H = fields.limits[1], problem.horizon
+    assert fields.value == (found.low[0], found.high[0])
+    (low, high), H = fields.constraints[0], problem.horizon
     np.testing.assert_allclose([low, high], [3 * H - 4 * found.high[1], 3 * H - 4 * found.low[1]])
     assert low < frozen.truth[1] < high  # the signal itself was in [0, 1]
     assert "linear" in fields.assumes and "declared ranges" in fields.assumes

@@ -132,9 +132,7 @@ def test_a_run_without_a_policy_is_refused(run: Call, stored_runs: Path) -> None
     assert code == 2 and "must hold a policy" in err
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "two-products" else name for name in zoo.BY_NAME]
-)
+@pytest.mark.parametrize("name", zoo.BY_NAME)
 def test_every_zoo_problem(run: Call, tmp_path: Path, name: str) -> None:
     """Any policy of the right shape will do: what is tested is the way from the folder to the action."""
     problem = zoo.make(name).problem

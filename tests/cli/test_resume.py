@@ -152,7 +152,7 @@ def test_another_request_is_not_mixed_with_one_under_way(run: Any, tmp_path: Pat
 
 STARTED = {
     "solve": {
-        "budget": {"samples": 120_000, "certificate": 280_000},
+        "budget": {"samples": 200_000, "certificate": 200_000},
         "parts": Settings().record()["parts"],
     },
     "sample": {"rounds": 2, "seed": 0},

@@ -97,8 +97,6 @@ def test_solve_text_reads_well(run):
     assert all(len(line) <= 80 for line in out.splitlines())
     code, out, _ = run("solve", "queue", "--samples", "200000")
     assert code == 0 and "queue: solved. Every constraint is proved to hold." in words(out)
-    assert "reward of the best policy at most" in words(out)
-    code, out, _ = run("solve", "queue", "--samples", "3000", "--feasibility", "relaxed")
     assert "reward of the best policy no bound" in words(out) and "none were spent on it" in words(out)
     assert all(len(line) <= 80 for line in out.splitlines())
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from exact.random_tables import degenerate_tables, random_table
-from instances.zoo.zoo_checks import TWO_PRODUCTS
 from repository.offenders import expect_none
 from saddleback import zoo
 from saddleback.errors import InputError, NumericalError
@@ -151,7 +150,6 @@ def test_the_policy_is_defined_where_nobody_goes() -> None:
 ZOO = {name: {} for name in zoo.BY_NAME if name not in zoo.CONTINUOUS} | {
     "random-linear": {"states": 60},
     "ward": {"beds": 3, "waiting": 4, "limit": 0.4},
-    "two-products": TWO_PRODUCTS,
 }
 HARDER = [
     ("gridworld", {"width": 15, "height": 11, "gamma": 0.99, "limit": 5.0}),

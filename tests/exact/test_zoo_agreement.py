@@ -4,14 +4,12 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from instances.zoo.zoo_checks import TWO_PRODUCTS
 from saddleback import zoo
 from saddleback.exact import policy_values, solve_exactly
 
 CASES = {name: {} for name in zoo.BY_NAME if name not in zoo.CONTINUOUS} | {
     "random-linear": {"states": 60},
     "ward": {"beds": 3, "waiting": 4, "limit": 0.4},
-    "two-products": TWO_PRODUCTS,
 }
 
 

@@ -18,7 +18,7 @@ from helpers import random_table
 from places import ROOT
 from saddleback import save_table
 from saddleback.instances.zoo import make
-from saddleback.runs.recheck.intervals import lower_limit
+from saddleback.runs.recheck.limits import _lower
 from saddleback.runs.recheck.whole_run import recheck_run
 from saddleback.runs.run_folder import load_run
 
@@ -165,7 +165,7 @@ def _cut_to_the_data(told: dict[str, Any], arrays: dict[str, Any]) -> None:
     for j, signal in enumerate([told["problem"]["reward"], *told["problem"]["constraints"]]):
         low, span = arrays["low"][j], arrays["high"][j] - arrays["low"][j]
         y = (values[:, j] - low) / span
-        ends = [low + span * lower_limit(y, delta), low + span * (1 - lower_limit(1 - y, delta))] + arrays["tail"][:, j]
+        ends = [low + span * _lower(y, delta), low + span * (1 - _lower(1 - y, delta))] + arrays["tail"][:, j]
         limits.append(sorted((ends * signal["scale"] + signal["base"] * H).tolist()))
     told |= {"value": limits[0], "constraints": limits[1:], "gap": told["upper_bound"] - limits[0][0]}
 

@@ -346,12 +346,8 @@ def _put_certificate(answer: Answer, certificate: Any) -> None:
         "start rollouts": [s.rollouts for s in certificate.by_start],
     }
     values = answer.values
-    given = certificate.linear
-    room = certificate.slack_bound if given is None or given.slack_bound is None else given.slack_bound
-    assumed = {"upper_bound": certificate.upper_bound_if_linear, "gap": certificate.gap_if_linear, "slack_bound": room}
     for name in ("confidence", "value", "upper_bound", "gap", "slack_bound", "allowance"):
-        found = assumed[name] if name in assumed else getattr(certificate, name)
-        _put(values, f"certificate {name.replace('_', ' ')}", found)
+        _put(values, f"certificate {name.replace('_', ' ')}", getattr(certificate, name))
     _put(values, "certificate constraints", list(itertools.chain(*certificate.constraints)))
     for i, s in enumerate(certificate.by_start):
         _put(values, f"certificate start {i}", [*s.value, *itertools.chain(*s.constraints)])

@@ -33,8 +33,6 @@ import calls
 from calls import Answer
 from notes import Notebook, digest_of
 
-from instances.zoo.zoo_checks import TWO_PRODUCTS
-
 SEED = 3
 Run = Callable[[Notebook, int, Path], Answer]
 
@@ -45,7 +43,6 @@ SMALL: dict[str, dict[str, Any]] = {  # parameters that keep a case within two s
     "pendulum": {"knots": 5},
     "taxi": {"limit": 6.0},
     "ward": {"beds": 3, "waiting": 4, "limit": 0.4},
-    "two-products": TWO_PRODUCTS,
 }
 FEWER_SAMPLES = {"mountain-car": 0.2, "pendulum": 0.4}  # shares of the usual, where a simulator call takes long
 REPRESENTATIVES = {"table": "wireless", "linear": "random-linear", "continuous": "linear-quadratic"}

@@ -52,8 +52,8 @@ def falsehoods(found: Solution) -> list[str]:
         true = value_of(found.mixture, signal)
         if not low - 1e-9 <= true <= high + 1e-9:
             wrong.append(f"{name} in [{low:.4f}, {high:.4f}], which is {true:.4f}")
-    if (top := proof.upper_bound_if_linear) is not None and top < OPTIMUM - 1e-9:
-        wrong.append(f"nothing better than {top:.4f}, where {OPTIMUM:.4f} is the best")
+    if proof.upper_bound is not None and proof.upper_bound < OPTIMUM - 1e-9:
+        wrong.append(f"nothing better than {proof.upper_bound:.4f}, where {OPTIMUM:.4f} is the best")
     return wrong
 
 

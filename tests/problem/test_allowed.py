@@ -192,7 +192,7 @@ def test_certificates_bound_the_best_allowed_policy(linear: bool) -> None:
     proof: Any = found.certificate
     best = solve_exactly(table).value
     assert proof.value[0] <= mixture_values(table, found.mixture)[0] <= proof.value[1]
-    assert best <= proof.upper_bound_if_linear < solve_exactly(free).value, "tighter than any bound over all actions"
+    assert best <= proof.upper_bound < solve_exactly(free).value, "tighter than any bound over all actions"
 
 
 class CountsPairs(InOrder):

@@ -75,8 +75,7 @@ def test_a_stored_proof_of_a_cost_checks_out_and_reads_well() -> None:
     data = as_record(fields, CertificateRecord, "certificate.json", "look again")
     told = found.certificate.evidence.rollouts
     ends = (np.array(x) for x in (told.low, told.high, told.tail))
-    waves = found.certificate.arrays["rollouts"]["waves"]
-    rollouts = RolloutValues(found.certificate.rollout_values, *ends, waves=waves)
+    rollouts = RolloutValues(found.certificate.rollout_values, *ends)
     assert all(check.passed for check in recheck(data, rollouts))
     moved = msgspec.structs.replace(data, gap=found.certificate.gap + 0.1)
     assert [c.name for c in recheck(moved, rollouts) if not c.passed] == ["gap"], "the negative control"

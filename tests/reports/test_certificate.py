@@ -106,7 +106,7 @@ def test_linearity() -> None:
     linear = {"value": BOUNDED, "upper_bound": copy.deepcopy(Assumptions(Remark("bounded", BOUNDED), needs))}
     assert linear["upper_bound"] == f"{BOUNDED}; {needs.text}"
     text = text_of(proof(linearity=findings(True), assumes=linear))
-    assert "also needs transition probabilities linear in the features." in text
+    assert "also needs transition probabilities linear in the features (tested, not refuted)." in text
     assert "not linear" not in text
     warned = proof(linearity=findings(True), assumes=linear, remarks=(Remark("warning-linearity", "a warning: bent"),))
     assert "Note: a warning: bent." in text_of(warned)

@@ -55,17 +55,7 @@ def readings() -> dict[str, list[Any]]:
     for name in ("samples", "pooled", "united"):
         store = f"{{home}}/{name}"
         asked[f"verify {name}"] = ["sample", *QUEUE, "--out", store, "--verify"]
-        asked[f"solve from {name}"] = [
-            "solve",
-            *QUEUE,
-            "--from",
-            store,
-            *_RELAXED,
-            "--buffers",
-            2,
-            "--certificate-samples",
-            2000,
-        ]
+        asked[f"solve from {name}"] = ["solve", *QUEUE, "--from", store, *_RELAXED, "--certificate-samples", 2000]
     asked["continue samples"] = ["sample", *QUEUE, "--out", "{home}/samples", "--rounds", 2]
     asked["act policy.npz"] = ["act", "{home}/policy.npz", *_NUMBERED, *_EPISODE]
     asked["exact weather.npz"] = ["exact", "{home}/weather.npz"]
@@ -110,13 +100,11 @@ def _said(verb: str, answer: dict[str, Any]) -> dict[str, Any]:
     said = {name: answer[name] for name in _KEPT[verb] if name in answer}
     for name in ("certificate", "stored"):
         if said.get(name) is not None:
-            given = said[name].get("linear") or {}  # what assumes linearity stood among the rest
-            said[name] |= {part: given[part] for part in ("upper_bound", "gap") if given.get(part) is not None}
             said[name] = {part: said[name][part] for part in _PROOF if part in said[name]}
     if verb in ("solve", "exact"):
         said["constraints"] = [{part: row.get(part) for part in _CONSTRAINT[verb]} for row in said["constraints"]]
     if "checks" in said:
-        said["checks"] = [[check["name"], check["passed"]] for check in said["checks"] if check["name"] != "if linear"]
+        said["checks"] = [[check["name"], check["passed"]] for check in said["checks"]]
     if verb == "report":
         said["page"] = _numbers_of(Path(answer["report"]))
     return said

@@ -16,15 +16,12 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import numpy as np
-
 import saddleback
 from saddleback import CMDP, InputError, features, zoo
 from saddleback.files.memory import LIMIT_VARIABLE
 from saddleback.problem.signals import with_limits
 from saddleback.sampling.memory import predict_run
 from saddleback.simulators.generative_model import GenerativeModel
-from saddleback.simulators.table import TableSampler
 from sampling.streamed_runs import square
 
 PROC = Path("/proc") / "self"
@@ -38,7 +35,6 @@ class Case(NamedTuple):
     samples: int
     certificate: int = 0
     feasibility: Any = "relaxed"
-    shown: bool = False  # the reward comes from the simulator, with noise
 
     def make(self) -> tuple[CMDP, GenerativeModel]:
         """The problem and its simulator."""
@@ -50,22 +46,7 @@ class Case(NamedTuple):
             easy = with_limits(problem.constraints, {"care": 0.1})
             return dataclasses.replace(problem, features=tiles, candidates=None, constraints=easy), model
         instance = zoo.make(self.name, **self.parameters)
-        if self.shown:
-            return noisy(instance)
         return instance.problem, instance.simulator
-
-
-def noisy(instance: zoo.Instance) -> tuple[CMDP, GenerativeModel]:
-    """The reward is only observed, up to twice what it is and no value twice."""
-    reward, problem = instance.table.reward, instance.problem
-    seen = dataclasses.replace(problem, reward=None, reward_range=(0.0, 2 * float(reward.max())))
-
-    def sample(states: Any, actions: Any, rng: Any) -> Any:
-        signals = np.zeros((len(states), 1 + problem.num_constraints))
-        signals[:, 0] = 2 * reward[states, actions] * rng.random(len(states))
-        return TableSampler(instance.table.P, problem.num_actions)(states, actions, rng), signals
-
-    return seen, GenerativeModel(sample, problem.states, 1 + problem.num_constraints)
 
 
 CASES = {
@@ -74,7 +55,6 @@ CASES = {
     "support": Case("random-linear", {"states": 800, "dim": 6, "actions": 4}, 800_000),
     "points": Case("square", {"observed": True}, 30_000),
     "strict": Case("random-linear", {}, 100_000, 100_000, "strict"),
-    "observed": Case("garnet", {}, 300_000, 600_000, shown=True),
     "tiles": Case("tiles", {"tiles": 5, "tilings": 3}, 200_000, 200_000),
     "large tabular": Case("garnet", {}, 8_000_000),
     "large linear": Case("random-linear", {}, 8_000_000),

@@ -24,7 +24,7 @@ from spelled_out import solve
 pytestmark = pytest.mark.check
 
 PROGRAM = Path(__file__).parent / "memory_runs.py"
-SMALL = ["tabular", "linear", "support", "points", "strict", "observed", "tiles"]
+SMALL = ["tabular", "linear", "support", "points", "strict", "tiles"]
 MB = 10**6
 
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from helpers import random_table
-from instances.zoo.zoo_checks import TWO_PRODUCTS
 from saddleback import InputError, Status, Table, cli, zoo
 from saddleback.exact import mixture_values, policy_values, solve_by_columns, solve_exactly
 from saddleback.problem.cmdp import Constraint
@@ -17,12 +16,7 @@ from saddleback.solving.frontier import frontier
 from saddleback.solving.prepare import prepare
 from spelled_out import solve
 
-SMALLER = {"two-products": TWO_PRODUCTS}  # 89,100 pairs have little of a million samples
-INTERPOLATED = (
-    "queue-network",
-    "warehouse",
-)  # features that only come close: prices of near ties are found less exactly
-COARSE = "queue-network"  # its features err by up to 0.4 % of H about a constraint whose price is 3
+INTERPOLATED = ("queue-network", "warehouse")  # features that only come close: the two buffers do not agree on policies
 
 
 @pytest.mark.slow
@@ -35,56 +29,21 @@ COARSE = "queue-network"  # its features err by up to 0.4 % of H about a constra
     ],
 )
 def test_agrees_with_the_occupancy_program(name):
-    """Within 1 % of H of the optimum and of the threshold on every zoo table, from 10⁶ samples.
-
-    Where features err about V_c by e, no number of samples keeps the mixture from lying e further inside of the limit, for λ*·e of the
-    reward. There the demand is on the Lagrangian V* − V_r − λ*(V_c − b), and on V_c from both sides.
-    """
-    instance = zoo.make(name, **SMALLER.get(name, {}))
+    """Within 1 % of H of the optimum and of the threshold on every zoo table, from 10⁶ samples."""
+    instance = zoo.make(name)
     solution = solve(instance.problem, instance.simulator, samples=1_000_000, seed=3)
     problem = instance.problem
     truth = problem.unit_values_of(mixture_values(instance.table, solution.mixture))
     exact = (solve_by_columns if name == "ward" else solve_exactly)(instance.table)  # seconds instead of minutes
     best = problem.unit_values_of(np.array([exact.value, *exact.constraint_values]))
     assert solution.status is Status.SOLVED
-    slack = truth[1:] - problem.thresholds
-    if name == COARSE:
-        prices = np.array(exact.multipliers) * np.abs(problem.scale[1:]) / problem.scale[0]
-        assert -1e-9 <= best[0] - truth[0] - prices @ slack <= 0.01 * problem.horizon
-        assert np.all(slack <= 0.01 * problem.horizon)
-        assert_errors_are_those_of_the_features(solution, instance.table)
-    else:
-        assert abs(best[0] - truth[0]) <= 0.01 * problem.horizon
-    assert np.all(slack >= -0.01 * problem.horizon)
+    assert abs(best[0] - truth[0]) <= 0.01 * problem.horizon
+    assert np.all(problem.thresholds - truth[1:] <= 0.01 * problem.horizon)
     assert len(solution.members) <= 1 + problem.num_constraints
     room = 10 if name in INTERPOLATED else 1  # the dual stops where the solver finds nothing better by its own buffer
     assert solution.gap <= room * 1e-4 * problem.horizon * problem.scale[0] * (1 + solution.multipliers[0])
-    assert solution.settings["solver_calls"] <= {1: 15, 2: 20}[problem.num_constraints]
+    assert solution.settings["solver_calls"] <= 15
     assert solution.samples <= 1_000_000
-
-
-def assert_errors_are_those_of_the_features(solution, table):
-    """Estimates lie within six standard errors of what LSTD says with the true P, and some do not of the true values.
-
-    Nine columns with two values each: a false alarm has chance 18·2e-9 = 4e-8.
-    """
-    parts, design = solution.prepared, solution.prepared.design
-    problem, B = parts.problem, parts.design.operator
-    S, A = problem.num_states, problem.num_actions
-    states, P = np.arange(S), table.P.toarray()[design.states * A + design.actions]
-    utilities, noise, bias = problem.utilities(design.states, design.actions), [], []
-    for policy, values in parts.oracle.columns:
-        mean = policy.mean_features(problem.required_features(), states)
-        omega = np.linalg.solve(np.eye(len(B)) - problem.gamma * B @ P @ mean, B @ utilities)
-        limit = problem.start.weights @ mean[problem.start.states] @ omega
-        error = (lambda i: (i.high - i.low) / 2)(parts.interval(policy, 0.6826894921370859))
-        error = np.maximum(error, 1e-9 * problem.horizon)
-        noise.append((values + parts.optimism.of(policy) - limit) / error)
-        bias.append((limit - problem.unit_values_of(policy_values(table, policy))) / error)
-    print(
-        f"seed 3: at most {np.abs(noise).max():.1f} standard errors from the limit, which errs by {np.abs(bias).max():.1f}"
-    )
-    assert np.abs(noise).max() <= 6 < np.abs(bias).max()
 
 
 def test_hard_instance():
@@ -178,7 +137,7 @@ def test_reuse_takes_another_limit_of_an_observed_constraint():
     assert calls.num_queries == before
     exact = solve_exactly(dataclasses.replace(table, thresholds=np.array([10.0])))
     assert again.value == pytest.approx(exact.value, rel=0.05)
-    assert 9.8 <= again.constraints[0].value <= 10.0 + 1e-6  # a little inside, by less than a standard error
+    assert again.constraints[0].value == pytest.approx(10.0, abs=1e-6)
     with pytest.raises(InputError, match="observed"):
         solve(problem(10.0, name="other"), reuse=first)
     with pytest.raises(InputError, match="range"):

@@ -87,15 +87,15 @@ def count(case: str, runs: int, first_seed: int) -> Count:
             purpose="gap",  # every statement is counted, the bound over all policies too
         )
         c = solution.certificate
-        if solution.mixture is None or c is None or c.gap_if_linear is None:
+        if solution.mixture is None or c is None or c.gap is None:
             continue
         truth = mixture_values(instance(case).table, solution.mixture)
-        found.gaps.append(c.gap_if_linear / unit)
+        found.gaps.append(c.gap / unit)
         found.widths.append((c.value[1] - c.value[0]) / unit)
         for j, (low, high) in enumerate([c.value, *c.constraints]):
             found.add(f"interval {j}", not low <= truth[j] <= high)
-        found.add("upper bound", c.upper_bound_if_linear < V_star)
-        found.add("gap", c.gap_if_linear < V_star - truth[0])
+        found.add("upper bound", c.upper_bound < V_star)
+        found.add("gap", c.gap < V_star - truth[0])
         holds = np.all(problem.unit_values_of(truth)[1:] >= problem.thresholds)
         found.certified += c.feasible == "certified"
         found.add("strict feasibility", c.feasible == "certified" and not holds)

@@ -7,7 +7,7 @@ by name, and the plan chooses between bounds.
 from saddleback.certificates.averaged import with_averages
 from saddleback.certificates.band import Band, frontier_band
 from saddleback.certificates.certificate import Certificate, StartValues
-from saddleback.certificates.expected import Expected, balanced, expect, expected_fall
+from saddleback.certificates.expected import Expected, expect, expected_fall
 from saddleback.certificates.guide import Guide, Request
 from saddleback.certificates.linearity.checks import check_linearity
 from saddleback.certificates.linearity.findings import Finding, LinearityReport
@@ -26,7 +26,6 @@ __all__ = [
     "LinearityReport",
     "Request",
     "StartValues",
-    "balanced",
     "certify_guided",
     "check_linearity",
     "expect",

@@ -5,18 +5,18 @@
 
 Every mixture of the policies keeps the lower limits of its members, so the first line is what some policy is proved to reach;
 the second is weak duality at prices that were chosen before. Half of δ each, divided over policies and prices: the band holds
-at every threshold together with probability 1 − δ. With features the second line needs P to be linear in them: then it is no proof, and ``if_linear``.
+at every threshold together with probability 1 − δ.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from saddleback.certificates.assumptions import bounded, rests_on
+from saddleback.certificates.assumptions import BOUNDED
 from saddleback.certificates.bounds import BoundPlan
 from saddleback.certificates.contradictions import find_contradictions
 from saddleback.certificates.expected import plan_bound
@@ -24,14 +24,13 @@ from saddleback.certificates.guide import Guide, Request, with_fresh_start
 from saddleback.certificates.linearity.checks import examine_linearity, samples_for_linearity
 from saddleback.certificates.linearity.findings import LinearityReport, refuted
 from saddleback.certificates.prove import draw_fresh
-from saddleback.certificates.values.baseline import fit_baseline, plan_for
-from saddleback.certificates.values.rollouts import roll_out
+from saddleback.certificates.values.rollouts import fit_baseline, roll_out
 from saddleback.errors import Remark, require
 from saddleback.method.master_lp import solve_master
-from saddleback.problem.endings import limits_at_start
 from saddleback.problem.policies import MixturePolicy, Policy
 from saddleback.problem.spaces import Array
 from saddleback.sampling.examination import examine
+from saddleback.sampling.trajectories import plan_rollouts
 from saddleback.simulators.generative_model import GenerativeModel
 
 
@@ -40,8 +39,7 @@ class Band:
     """Lower limits of the policies ``(k, 1+m)`` and upper bounds at the prices ``(q, m)``, in utilities.
 
     The bounds are infinite where the samples refute the linearity that they would rest on, and where a policy is above one
-    of them, which is a contradiction; ``top`` is what no policy exceeds. ``if_linear`` says that the bounds need P to be linear in the
-    features, and ``on_candidates`` that the candidate pairs must stand for all.
+    of them, which is a contradiction; ``top`` is what no policy exceeds.
     """
 
     low: Array
@@ -53,14 +51,11 @@ class Band:
     assumes: dict[str, str]
     linearity: LinearityReport | None
     contradictions: tuple[Remark, ...] = ()
-    if_linear: bool = False
-    on_candidates: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """What the band is worth, as JSON has it; its limits are with the points of the curve."""
         linearity = None if self.linearity is None else self.linearity.to_json()
         out = {"confidence": self.confidence, "samples": self.samples, "assumes": self.assumes, "linearity": linearity}
-        out["if_linear"] = self.if_linear
         wrong = [remark.text for remark in self.contradictions]
         return {**out, "contradictions": wrong} if wrong else out
 
@@ -85,9 +80,8 @@ def frontier_band(
     part = request.delta / (2 * k * (1 + problem.num_constraints))
     left, level = request.samples - tested - rolled, request.delta / (2 * q)
     plans = list[BoundPlan]()
-    alone = replace(guide, mixture=None)  # the bounds are for all policies: there is none to pair them with
     for sigma in sigmas:
-        plan = plan_bound(alone, sigma, left, level)
+        plan = plan_bound(guide, sigma, left, level)
         require(
             plan is not None, "samples", f"must suffice for {guide.design.size} pairs", request.samples, "draw more"
         )
@@ -103,12 +97,10 @@ def frontier_band(
     wrong = () if refuted(report) else tuple(above[:1])
     if refuted(report) or wrong:
         values[:] = np.inf
-    assumes = {"low": bounded(problem), "high": "; ".join(dict.fromkeys(b.assumes for b in bounds))}
-    top = float(limits_at_start(problem)[1, 0])
+    assumes = {"low": BOUNDED, "high": "; ".join(dict.fromkeys(b.assumes for b in bounds))}
+    top = problem.horizon
     low, spent = np.maximum(low, 0.0), model.num_queries - before
-    linear, pool = (any(rests_on(b.assumes, kind) for b in bounds) for kind in ("linear", "candidates"))
-    linear &= bool(np.isfinite(values).all())
-    return Band(low, prices, values, top, confidence, spent, assumes, report, wrong, linear, linear and pool)
+    return Band(low, prices, values, top, confidence, spent, assumes, report, wrong)
 
 
 def _lower_limits(
@@ -116,7 +108,7 @@ def _lower_limits(
 ) -> Array:
     problem, alone = guide.problem, MixturePolicy.of([policy], np.ones(1))
     baseline = fit_baseline(problem, guide.earlier[-1], alone)
-    plan = plan_for(problem, guide.earlier[-1], alone, samples, request.interval)
+    plan = plan_rollouts(problem.gamma, samples)
     seed, executor = request.seed, request.executor
     rollouts = roll_out(problem, model, alone, baseline, plan, seed=seed, group=1 + index, executor=executor)
     return rollouts.limits(delta, request.interval)[0]

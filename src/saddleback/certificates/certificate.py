@@ -1,7 +1,7 @@
 """What a certificate says, in the user's units, and its JSON form (docs/certificate.md has the schema).
 
 All limits hold together with probability ``confidence`` over the fresh samples (those by start state among themselves); ``assumes`` says what each of them needs
-besides. What needs P to be linear in the features, or candidate pairs to stand for all, is not proved: it has a place of its own, ``linear``. ``feasible`` is three-valued: *certified* when every constraint's limits lie on the right side of its threshold (up
+besides. ``feasible`` is three-valued: *certified* when every constraint's limits lie on the right side of its threshold (up
 to ``allowance``, what a relaxed request permits), *refuted* when one lies wholly on the wrong side, *undecided* otherwise.
 Where nothing can be said a field is None, never a number.
 """
@@ -9,7 +9,7 @@ Where nothing can be said a field is None, never a number.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
@@ -46,47 +46,15 @@ class StartValues(Record, frozen=True):
         in_order(self.value, *self.constraints)
 
 
-class Withstood(Record, frozen=True):
-    """The misfit of P to the features up to which each statement, its margin doubled, still holds (:mod:`.linearity.misfit`)."""
+class LinearValues(Record, frozen=True):
+    """Tighter limits of the mixture's values, if the problem is linear in its features as ``assumes`` says."""
 
-    value: float | None = None
-    constraints: tuple[float, ...] = ()
-    upper_bound: float | None = None
-    gap: float | None = None
-    slack_bound: float | None = None
-
-
-class LinearValues(NamedTuple):
-    """Limits of reward and constraints in the user's units, the misfit that each of them withstands, and what they assume."""
-
-    limits: tuple[Limits, ...]
-    withstand: tuple[float, ...]
+    value: Limits
+    constraints: tuple[Limits, ...]
     assumes: str
-
-
-class IfLinear(Record, frozen=True):
-    """What holds, with the same confidence, if the problem is linear in its features as ``assumes`` says; nothing of it is proved.
-
-    ``value`` and ``constraints`` are narrower limits of the mixture's values, which hold together among themselves. A negative
-    ``slack_bound`` says that no policy meets the constraints. ``on_candidates`` says that the candidate pairs must stand for all.
-    """
-
-    assumes: str
-    value: Limits | None = None
-    constraints: tuple[Limits, ...] = ()
-    upper_bound: float | None = None
-    gap: float | None = None
-    slack_bound: float | None = None
-    on_candidates: bool = False
-    withstands: Withstood | None = None
 
     def __post_init__(self) -> None:
         in_order(self.value, *self.constraints)
-
-    @property
-    def infeasible(self) -> bool:
-        """Whether no policy meets the constraints, if the problem is linear."""
-        return self.slack_bound is not None and self.slack_bound < 0
 
 
 class Leverage(Record, frozen=True):
@@ -119,11 +87,7 @@ class RolloutEvidence(Record, frozen=True):
 
 
 class BoundEvidence(Record, frozen=True):
-    """What the upper bound follows from, in utilities: max_π V_□^π(ρ) ≤ ``value`` for □ = σᵀ(r, c).
-
-    ``paired`` is what max_π V_□^π(ρ) − σ_0 V_r(ρ) is at most for the policy, where the gap comes from pairing. ``bent`` has, where they
-    assume linearity, what both are where P is off linear, by rows: the misfit, ``value``, and ``paired`` if there is one.
-    """
+    """What the upper bound follows from, in utilities: max_π V_□^π(ρ) ≤ ``value`` for □ = σᵀ(r, c)."""
 
     kind: str
     sigma: tuple[float, ...]
@@ -132,8 +96,6 @@ class BoundEvidence(Record, frozen=True):
     delta: Share
     samples: Whole
     thresholds: tuple[float, ...] = ()
-    paired: float | None = None
-    bent: tuple[tuple[float, ...], ...] = ()
 
 
 class FittedEvidence(Record, frozen=True):
@@ -156,7 +118,7 @@ _NO_EVIDENCE = Evidence()
 
 @dataclass(frozen=True)
 class Certificate:
-    """Limits from samples drawn after the policy was frozen; those that assume linearity are all in ``linear``, and nowhere else.
+    """Limits from samples drawn after the policy was frozen.
 
     ``slack_bound`` is an upper bound, in utilities, on the room that any policy leaves in all constraints together;
     negative proves that none is feasible. ``upper_bound`` is on what any policy earns; where a cost is minimised it is a
@@ -179,7 +141,7 @@ class Certificate:
     assumes: dict[str, str] = field(default_factory=dict)
     by_start: tuple[StartValues, ...] = ()
     linearity: LinearityReport | None = None
-    linear: IfLinear | None = None
+    linear: LinearValues | None = None
     leverage: Leverage | None = None
     evidence: Evidence = _NO_EVIDENCE
     remarks: tuple[Remark, ...] = ()
@@ -191,16 +153,6 @@ class Certificate:
     def infeasible(self) -> bool:
         """Whether the samples prove that no policy meets the constraints."""
         return self.slack_bound is not None and self.slack_bound < 0
-
-    @property
-    def upper_bound_if_linear(self) -> float | None:
-        """The bound on the best policy, whether or not it assumes linearity: what does knows of what was declared, too."""
-        return self.upper_bound if self.linear is None or self.linear.upper_bound is None else self.linear.upper_bound
-
-    @property
-    def gap_if_linear(self) -> float | None:
-        """What this policy loses to the best one at most, whether or not that assumes linearity."""
-        return self.gap if self.linear is None or self.linear.gap is None else self.linear.gap
 
     @property
     def proof_samples(self) -> int:

@@ -63,9 +63,8 @@ class Request:
     """How a certificate is to be made; ``allowance`` is the violation that counts as feasible, in utilities.
 
     ``purpose`` says which limits should be narrow, where samples for one are samples less for another; whatever it is, all
-    limits hold. ``any_bound`` draws a bound over all policies though it is expected to say next to nothing. ``rollouts`` is the share of
-    the samples that the rollouts get (None: as planned for the purpose). ``executor`` draws the samples (None: here, one block
-    after the other).
+    limits hold. ``any_bound`` draws a bound over all policies though it is expected to say next to nothing. ``executor`` draws
+    the samples (None: here, one block after the other).
     """
 
     samples: int
@@ -76,7 +75,6 @@ class Request:
     check_linearity: bool = True
     purpose: Purpose = "gap"
     any_bound: bool = False
-    rollouts: float | None = None
     executor: Executor | None = None
 
     def __post_init__(self) -> None:
@@ -84,8 +82,6 @@ class Request:
         require(
             self.samples >= 1, "samples", "must be at least 1", self.samples, "give the certificate simulator calls"
         )
-        if self.rollouts is not None:
-            require(0 < self.rollouts < 1, "rollouts", "must lie in (0, 1)", self.rollouts, "leave it out")
         require(self.seed >= 0, "seed", "must not be negative", self.seed, "use 0, 1, 2 …")
         require(0 < self.delta < 1, "delta", "must lie in (0, 1)", self.delta, "0.05 means 95 % confidence")
         if self.interval not in INTERVALS:

@@ -23,7 +23,6 @@ from saddleback.reports.listeners import make as make_callback
 from saddleback.runs.events import Callback
 from saddleback.runs.limits import with_limit_settings
 from saddleback.runs.outputs import check_output, is_policy, refuse_inside, refuse_taken
-from saddleback.runs.request_words import usual_proof
 from saddleback.runs.run_folder import check_place
 from saddleback.runs.settings import MOST_SAMPLES, PURPOSES, USUAL_SAMPLES, Settings
 from saddleback.runs.targets import load_source, origin_of
@@ -48,7 +47,7 @@ def solve(
     limit: Limits = None,
     samples: Annotated[
         int | None,
-        typer.Option(help="Simulator calls in all, seven tenths of them for the certificate.", show_default="1000000"),
+        typer.Option(help="Simulator calls in all, half of them for the certificate.", show_default="1000000"),
     ] = None,
     certificate_samples: Annotated[
         int | None, typer.Option(help="How many of them for the certificate.", show_default="half")
@@ -61,10 +60,7 @@ def solve(
     ] = None,
     epsilon: Annotated[
         float | None,
-        typer.Option(
-            help="Instead of --samples: draw until this accuracy of the discounted reward is proved (with features: "
-            "until it follows if P is linear in them)."
-        ),
+        typer.Option(help="Instead of --samples: draw until this accuracy of the discounted reward is proved."),
     ] = None,
     max_samples: Annotated[
         int | None, typer.Option(help="With --epsilon: give up after this many.", show_default="100000000")
@@ -103,10 +99,7 @@ def solve(
     mode: Annotated[str, _part("default, or literal: the paper's algorithm as it stands.")] = "default",
     iterations: Annotated[int | None, _part("K, for the projected descent of literal mode.", "1000")] = None,
     error: Annotated[float | None, _part("The oracles' error f, set by hand, in utilities.")] = None,
-    buffers: Annotated[
-        int | None,
-        _part("2: solver and evaluator have their own samples. 1: the paper's.", "all samples serve both"),
-    ] = None,
+    buffers: Annotated[int, _part("2: solver and evaluator have their own samples. 1: the paper's.")] = 2,
     batch_size: Annotated[int | None, _part("M, samples a pair in each inner iteration.")] = None,
     resolution: Annotated[
         int,
@@ -261,7 +254,7 @@ def _outputs(output: Output) -> tuple[Path | None, list[Callback]]:
 def _stored(folder: Path, certificate: int | None, **others: Any) -> dict[str, Any]:
     """Samples that are there already, and the simulator calls of the certificate."""
     _left_out("--from", others)
-    proof = usual_proof(USUAL_SAMPLES) if certificate is None else certificate
+    proof = USUAL_SAMPLES // 2 if certificate is None else certificate
     require(proof >= 0, "--certificate-samples", "must not be negative", proof, "0 means no certificate")
     return {"from": str(folder.absolute()), "certificate": proof}
 
@@ -272,8 +265,8 @@ def _split(samples: int | None, certificate: int | None, most: int | None) -> di
     total = USUAL_SAMPLES if samples is None else samples
     rule = "must be at least 2: one for the solve, one for the certificate"
     require(total >= 2, "samples", rule, total, "use 100000")
-    proof = usual_proof(total) if certificate is None else certificate
-    require(proof >= 1, "--certificate-samples", "must be at least 1", proof, "leave it out")
+    proof = total // 2 if certificate is None else certificate
+    require(proof >= 1, "--certificate-samples", "must be at least 1", proof, "use half of --samples")
     rule = f"must be less than --samples, {total}, which counts them too"
     require(proof < total, "--certificate-samples", rule, proof, "raise --samples")
     return {"samples": total - proof, "certificate": proof}

@@ -13,8 +13,7 @@
 Three more are optional: ``reward_range (2,)`` and ``ranges (m, 2)`` declare spans of the signals wider than what occurs,
 ``state_names (S,)`` is for display. So are three that are written only where they say something: ``actions_allowed (S, A)`` of 0
 and 1, ``preferred (k,)``, actions, the most preferred first, ``minimise ()``, 1 where the reward is a cost, and ``units (m,)``,
-"discounted" or "per-step": what values are shown in (thresholds stay totals). So are ``terminal (S,)`` of 0 and 1, ``reward_total (2,)``
-and ``totals (m, 2)``, 0 and 0 where nothing is declared, and ``declares_successors ()``, 1 where the agent knows the zeros of P. Numbers are float64 or integers. The name of a loaded
+"discounted" or "per-step": what values are shown in (thresholds stay totals). Numbers are float64 or integers. The name of a loaded
 table is the file's.
 """
 
@@ -41,7 +40,6 @@ from saddleback.simulators.drn import read_drn
 from saddleback.simulators.table import Table
 
 _LIMIT_OF_MODEL = re.compile(r"\s*(<=|>=)\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*(per-step|discounted)?\s*")
-_NONE = (0.0, 0.0)  # no total that could be declared
 _CSR = ("P_data", "P_indices", "P_indptr")
 _SPECS = {
     "P": ArraySpec("real", (3,), required=False),
@@ -63,10 +61,6 @@ _SPECS = {
     "preferred": ArraySpec("integer", (1,), required=False),
     "minimise": ArraySpec("integer", (0,), required=False),
     "units": ArraySpec("text", (1,), required=False),
-    "terminal": ArraySpec("integer", (1,), required=False),
-    "reward_total": ArraySpec("real", (1,), required=False),
-    "totals": ArraySpec("real", (2,), required=False),
-    "declares_successors": ArraySpec("integer", (0,), required=False),
 }
 
 
@@ -115,14 +109,6 @@ def save_table(table: Table, path: str | os.PathLike[str]) -> None:
         arrays["minimise"] = np.array(1)
     if table.units is not None:
         arrays["units"] = np.array(table.units, dtype=str)
-    if table.terminal is not None:
-        arrays["terminal"] = np.asarray(problem.terminal).astype(np.int64)
-    if table.reward_total is not None:
-        arrays["reward_total"] = np.array(table.reward_total, dtype=np.float64)
-    if table.totals is not None and any(table.totals):
-        arrays["totals"] = np.array([total or _NONE for total in table.totals], dtype=np.float64)
-    if table.declares_successors:
-        arrays["declares_successors"] = np.array(1)
     write_arrays(path, arrays)
 
 
@@ -140,9 +126,6 @@ def _table(arrays: dict[str, NDArray[Any]], name: str) -> Table:
         "state_names": (S,),
         "actions_allowed": (S, A),
         "units": (m,),
-        "terminal": (S,),
-        "reward_total": (2,),
-        "totals": (m, 2),
     }
     for key in (key for key in shapes if key in arrays):
         _require_shape(arrays, key, shapes[key])
@@ -154,13 +137,11 @@ def _table(arrays: dict[str, NDArray[Any]], name: str) -> Table:
     for i, unit in enumerate(arrays.get("units", ())):
         if unit not in get_args(UnitName):
             raise InputError(f"units[{i}]", "must be discounted or per-step", repr(str(unit)), "use one of the two")
-    lists = ("senses", "names", "state_names", "reward_range", "ranges", "units", "preferred", "reward_total")
+    lists = ("senses", "names", "state_names", "reward_range", "ranges", "units", "preferred")
     more: dict[str, Any] = {key: tuple(arrays[key].tolist()) for key in lists if key in arrays}
     if "ranges" in more:
         more["ranges"] = tuple(map(tuple, more["ranges"]))
-    if "totals" in arrays:
-        more["totals"] = tuple(None if tuple(row) == _NONE else tuple(row) for row in arrays["totals"].tolist())
-    for flags in ("actions_allowed", "minimise", "terminal", "declares_successors"):
+    for flags in ("actions_allowed", "minimise"):
         if flags in arrays:
             found = arrays[flags]
             if not np.isin(found, (0, 1)).all():

@@ -71,16 +71,6 @@ class Oracle:
         """Every point σ solved so far, ``(k, 1+m)``."""
         return np.array([np.frombuffer(key) for key in self._by_reward])
 
-    @property
-    def steps(self) -> list[Step]:
-        """Everything asked so far as rounds of Alg. 1, for a dual that goes on from there."""
-        found = []
-        for key, (policy, values) in self._by_reward.items():
-            sigma = np.frombuffer(key)
-            prices = sigma[1:] / sigma[0] if sigma[0] > 0 else np.full(len(sigma) - 1, np.inf)
-            found.append(Step(tuple(prices.tolist()), policy, values))
-        return found
-
     def __call__(self, sigma: Array) -> tuple[Policy, Array]:
         """The policy for □_σ and its values; equal policies are one object and are evaluated once."""
         sigma = round_to_grid(sigma, self._resolution)
@@ -93,14 +83,6 @@ class Oracle:
         new = {s.tobytes(): s for s in rounded if s.tobytes() not in self._by_reward}
         if new:
             self._ask(np.array(list(new.values())))
-
-    def less(self, bias: EvaluatePolicy) -> Oracle:
-        """The same with the ``bias`` of each policy taken off its values; what was solved is not solved again."""
-        evaluate = self._evaluate
-        found = Oracle(self._solve, lambda policy: evaluate(policy) - bias(policy), self._resolution)
-        found._by_policy = {key: (policy, values - bias(policy)) for key, (policy, values) in self._by_policy.items()}
-        found._by_reward = {key: found._by_policy[policy.key()] for key, (policy, _) in self._by_reward.items()}
-        return found
 
     def _ask(self, sigmas: Array) -> list[tuple[Policy, Array]]:
         answers = []
@@ -129,12 +111,9 @@ class Seated:
         return [self.policies[sigma.tobytes()] for sigma in mixing]
 
 
-def run(oracle: Oracle, dual: Dual, watch: Watcher | None = None, known: Sequence[Step] = ()) -> Outcome:
-    """Alg. 1 until the dual is done; ``known`` are rounds that it need not ask for again."""
-    steps = list(known)
-    if watch is not None:
-        for k, step in enumerate(steps, 1):
-            watch(k, step)
+def run(oracle: Oracle, dual: Dual, watch: Watcher | None = None) -> Outcome:
+    """Alg. 1 until the dual is done."""
+    steps: list[Step] = []
     proposal = dual.propose(steps)
     while not proposal.done:
         point = simplex_point(proposal.multipliers) if proposal.point is None else proposal.point

@@ -20,11 +20,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from saddleback.errors import InputError, checked_arguments, discount, require
-from saddleback.problem import start as places
 from saddleback.problem.actions import (
     Mask,
     described_policy,
@@ -34,12 +32,12 @@ from saddleback.problem.actions import (
     read_preferred,
     stand_ins_of,
 )
-from saddleback.problem.criteria import UNSEEN, Criterion, Discounted, Unit, unit_scales
+from saddleback.problem.criteria import UNSEEN, Criterion, Discounted, Unit
 from saddleback.problem.names import action_index, check_words, read_actions, state_space
 from saddleback.problem.policies import Policy
 from saddleback.problem.signals import Constraint as Constraint
 from saddleback.problem.signals import Sense as Sense
-from saddleback.problem.signals import Signal, SignalFunction, read_constraints, read_signal, read_total
+from saddleback.problem.signals import Signal, SignalFunction, read_constraints, read_signal
 from saddleback.problem.spaces import (
     MOST,
     Actions,
@@ -52,6 +50,7 @@ from saddleback.problem.spaces import (
     read_pairs,
 )
 from saddleback.problem.start import Start as Start
+from saddleback.problem.start import read_start
 from saddleback.problem.user_code import frozen_if_array
 
 _POOL = 8192  # pairs of a pool that nobody has given
@@ -82,9 +81,6 @@ class CMDP:
                      function state -> actions; by default every action is allowed everywhere
     preferred        actions by number or name, the most preferred first: who is taken where samples cannot tell (docs/policies.md)
     minimise         whether ``reward`` is a cost to be minimised: values, limits and gaps are then costs too
-    terminal         states where an episode is over, all signals zero from then on: a list, a mask ``(S,)`` or a function
-    successors       the states that can follow a pair: lists, {(state, action): states}, a sparse mask ``(S·A, S)`` or a function
-    reward_total     the least and most that the reward adds up to in an episode, not discounted
     """
 
     gamma: float
@@ -102,9 +98,6 @@ class CMDP:
     actions_allowed: Mask | None = None
     minimise: bool = False
     preferred: tuple[int, ...] | None = None
-    terminal: Mask | places.TerminalFunction | None = None
-    successors: scipy.sparse.csr_array | None = None
-    reward_total: tuple[float, float] | None = None
     signals: tuple[Signal, ...] = field(init=False)
     base: Array = field(init=False)
     scale: Array = field(init=False)
@@ -130,9 +123,6 @@ class CMDP:
         actions_allowed: Any = None,
         minimise: bool = False,
         preferred: Sequence[int | str] | None = None,
-        terminal: Any = None,
-        successors: Any = None,
-        reward_total: tuple[float, float] | None = None,
     ):
         for word, value in (("states", states), ("reward", reward), ("constraints", constraints)):
             require(value is not _MISSING, word, "must be given to CMDP", "nothing", f"add {word}=...")
@@ -148,7 +138,7 @@ class CMDP:
             state_names = space.names()
         known: dict[str, Any] = {
             "gamma": gamma,
-            "start": places.read_start(start, space),
+            "start": read_start(start, space),
             "num_actions": A,
             "states": space,
             "reward": frozen_if_array(reward),
@@ -162,9 +152,6 @@ class CMDP:
             "actions_allowed": allowed,
             "minimise": minimise,
             "preferred": read_preferred(preferred, A, names),
-            "terminal": places.read_terminal(terminal, space),
-            "successors": places.read_successors(successors, space, A),
-            "reward_total": read_total("reward_total", reward_total),
             "stand_ins": stand_ins,
         }
         for word, value in known.items():
@@ -172,16 +159,24 @@ class CMDP:
         self.start.check(self.states)
         given = [("reward", self.reward, reward_range), *((c.name, c.signal, c.range) for c in listed)]
         signals = tuple(read_signal(*g, space, A, names, stand_ins) for g in given)
-        up, ranges = [not minimise] + [c.sense == ">=" for c in listed], [(s.low, s.high) for s in signals]
-        totals = [c.unit(self.horizon).total(c.threshold) for c in listed]
-        found = signals, *unit_scales(np.array(ranges), np.array(up), np.array(totals), self.horizon)
-        for word, value in zip(("signals", "base", "scale", "thresholds"), found, strict=True):
-            object.__setattr__(self, word, value)
-        places.check_ends(self.terminal, self.successors, signals, space)
+        object.__setattr__(self, "signals", signals)
+        self._set_units()
 
-    def ended(self, states: States) -> Mask:
-        """Which of the states are terminal, ``(n,)``."""
-        return places.at_end(self.terminal, states)
+    def _set_units(self) -> None:
+        """(base, scale) of every signal, and the thresholds as unit values."""
+        up = np.array([not self.minimise] + [c.sense == ">=" for c in self.constraints])
+        low, high = np.array([s.low for s in self.signals]), np.array([s.high for s in self.signals])
+        H = self.horizon
+        b = np.array([c.unit(self.horizon).total(c.threshold) for c in self.constraints])
+        with np.errstate(all="ignore"):
+            base, scale = np.where(up, low, high), np.where(up, high - low, low - high)
+            thresholds = (b - base[1:] * H) / scale[1:]
+            finite = all(bool(np.all(np.isfinite(x))) for x in (base * H, scale * H, thresholds))
+        rule = "must have ranges and thresholds whose discounted totals are finite numbers of float64"
+        found = f"ranges {list(zip(low.tolist(), high.tolist(), strict=True))}"
+        require(finite, "reward, constraints", rule, found, "use units in which the numbers are of ordinary size")
+        for word, value in (("base", base), ("scale", scale), ("thresholds", thresholds)):
+            object.__setattr__(self, word, value)
 
     # ---- sizes -----------------------------------------------------------------------------------------------------
 
@@ -248,12 +243,9 @@ class CMDP:
         x = np.full((len(states), 1 + self.num_constraints), np.nan)
         if self.stand_ins is not None:
             actions = self.stand_ins[states, actions]
-        over = None if self.terminal is None else self.ended(states)
         for i, signal in enumerate(self.signals):
             if signal.values is not None:
                 x[:, i] = signal.at(states, actions)
-                if over is not None and callable(signal.values):  # of arrays it was seen when they were given
-                    places.refuse_signal(signal.name, np.where(over, x[:, i], 0.0), states, actions, self.states)
         return self.utilities_of(x)
 
     def utilities_of(self, signals: Array) -> Array:
@@ -327,8 +319,10 @@ class CMDP:
     def some_pairs(self, number: int, rng: np.random.Generator) -> tuple[States, Actions]:
         """Candidate pairs by chance, with repetition; where they are all of S × A they need not be listed for it."""
         if self.lists_all_pairs:
-            every, rule = (self.num_states or 0) * self.num_actions, "must be given for 2^63 pairs or more"
-            require(every < 2 * MOST, "candidates", rule, None, "pass a pool of pairs")
+            every = (self.num_states or 0) * self.num_actions
+            require(
+                every < 2 * MOST, "candidates", "must be given for 2^63 pairs or more", None, "pass a pool of pairs"
+            )
             places = rng.integers(0, every, number)
             return places // self.num_actions, places % self.num_actions
         states, actions = self.pairs()
@@ -344,7 +338,10 @@ class CMDP:
         """Points that fill a bounded box, and the start states, each with all actions."""
         box, A = self.states, self.num_actions
         if not (isinstance(box, BoxStates) and np.all(np.isfinite(box.low)) and np.all(np.isfinite(box.high))):
-            rule = "must be given for a state space without bounds"
-            raise InputError("candidates", rule, None, "pass a pool of (states, actions) to choose from")
+            rule, remedy = (
+                "must be given for a state space without bounds",
+                "pass a pool of (states, actions) to choose from",
+            )
+            raise InputError("candidates", rule, None, remedy)
         pool = np.concatenate([box.spread(_POOL // A + 1), np.asarray(self.start.states)[: _POOL // 8]])
         return np.repeat(pool, A, axis=0), np.tile(np.arange(A), len(pool))

@@ -17,10 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from saddleback.errors import discount, require
+from saddleback.errors import discount
 
 UnitName = Literal["discounted", "per-step"]
 
@@ -150,21 +147,3 @@ class Discounted:
     def words(self) -> str:
         """What its values are, for people."""
         return f"expected discounted totals (discount {self.gamma:g}, effective horizon {self.horizon:.4g} steps)"
-
-
-def unit_scales(
-    ranges: NDArray[np.float64],
-    up: NDArray[np.bool_],
-    totals: NDArray[np.float64],
-    horizon: float,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """(base, scale) of every signal by its range ``(1+m, 2)``, and the thresholds, given as ``totals``, as unit values; ``up`` where more is better."""
-    low, high = ranges.T
-    with np.errstate(all="ignore"):
-        base, scale = np.where(up, low, high), np.where(up, high - low, low - high)
-        thresholds = (totals - base[1:] * horizon) / scale[1:]
-        finite = all(bool(np.all(np.isfinite(x))) for x in (base * horizon, scale * horizon, thresholds))
-    rule = "must have ranges and thresholds whose discounted totals are finite numbers of float64"
-    found = f"ranges {list(zip(low.tolist(), high.tolist(), strict=True))}"
-    require(finite, "reward, constraints", rule, found, "use units in which the numbers are of ordinary size")
-    return base, scale, thresholds

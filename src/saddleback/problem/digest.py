@@ -2,8 +2,7 @@
 
 :func:`digest` tells arrays apart by their bits, except that −0.0 is 0.0: the same sum has either sign under other versions of
 NumPy. :func:`problem_digest` is the same on every machine, so it forgets the last digits of what was computed; it knows a
-problem by discount, spaces, signals, thresholds and start, and by what is declared of ends, successors and totals, but not by its
-name, its features or P.
+problem by discount, spaces, signals, thresholds and start, but not by its name, its features or P.
 """
 
 from __future__ import annotations
@@ -58,27 +57,7 @@ def problem_digest(problem: CMDP) -> str:
         "signals": _coarse(np.nan_to_num(signals, nan=-1.0)),
         "allowed": None if problem.allowed is None else digest(problem.allowed),
     }
-    fields |= declared_digests(problem, np.asarray(states)[chosen])
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:_LENGTH]
-
-
-def declared_digests(problem: CMDP, states: Any) -> dict[str, str]:
-    """Ends, successors and totals, where there are some: of other problems nothing is said, as before there were any.
-
-    A function that tells where episodes end is asked at ``states``.
-    """
-    found = {}
-    if problem.terminal is not None:
-        mask = problem.terminal if isinstance(problem.terminal, np.ndarray) else problem.ended(states)
-        found["terminal"] = digest(mask)
-    if problem.successors is not None:
-        found["successors"] = digest(
-            problem.successors.indptr.astype(np.int64), problem.successors.indices.astype(np.int64)
-        )
-    totals = [problem.reward_total, *(c.total for c in problem.constraints)]
-    if any(total is not None for total in totals):
-        found["totals"] = digest(rounded(np.array([(np.nan, np.nan) if t is None else t for t in totals]), 9))
-    return found
 
 
 def _coarse(x: Any) -> str:

@@ -52,7 +52,6 @@ class Constraint:
     threshold   a discounted total, or a discounted average per step with ``units="per-step"``
     range       the smallest and largest value of the signal; may be left out for arrays
     units       "discounted" (default) or "per-step": what the threshold is given in and all values are shown in
-    total       the least and most that the signal adds up to in an episode, without discounting (:mod:`saddleback.problem.endings`)
     """
 
     name: str
@@ -61,7 +60,6 @@ class Constraint:
     threshold: float
     range: tuple[float, float] | None = None
     units: UnitName = "discounted"
-    total: tuple[float, float] | None = None
 
     def unit(self, horizon: float) -> Unit:
         """The unit it was given in, for a problem with this horizon."""
@@ -317,7 +315,6 @@ def _check_constraint(c: Constraint) -> None:
         fits = isinstance(value, str) and value in known
         require(fits, c.name, f"must have {word} '{known[0]}' or '{known[1]}'", repr(value), "use one of the two")
     number(c.name, c.threshold, rule="must have a finite threshold", remedy="give a number")
-    read_total(c.name, c.total)
 
 
 def _span_of(name: str, given: Any) -> tuple[float, float]:
@@ -330,17 +327,3 @@ def _span_of(name: str, given: Any) -> tuple[float, float]:
     low, high = (number(name, end, rule=rule, remedy=remedy) for end in (low, high))
     require(low < high, name, rule, (low, high), remedy)
     return low, high
-
-
-def read_total(name: str, given: Any) -> tuple[float, float] | None:
-    """A declared range of a total, ``(least, most)`` around 0, in the user's units."""
-    if given is None:
-        return None
-    rule, remedy = "must have a total (least, most) with least <= 0 <= most", "a total begins at 0: write total=(0, 20)"
-    try:
-        least, most = given
-    except (TypeError, ValueError):
-        raise InputError(name, rule, repr(given), remedy) from None
-    least, most = (number(name, end, rule=rule, remedy=remedy) for end in (least, most))
-    require(least <= 0 <= most and least < most, name, rule, (least, most), remedy)
-    return least, most

@@ -46,12 +46,8 @@ def print_forecast(console: Console, found: Forecast, command: str) -> None:
     for remark in found.remarks:
         usual = f"with the usual {USUAL_SAMPLES:,} simulator calls " if remark.kind == "too-large" else "in the pilot "
         console.print(f"Note: {usual}{escape(remark.text)}.")
-    proves = "proves no accuracy"
-    if found.pilot_error is not None:
-        given = found.pilot_if_linear
-        proves = f"{'shows' if given else 'proves'} an accuracy of {number(found.pilot_error)}"
-        proves += ", if P is linear in the features" if given else ""
-    console.print(f"All this took a pilot of {found.pilot_samples:,} simulator calls, which by itself {proves}.")
+    proves = "no accuracy" if found.pilot_error is None else f"an accuracy of {number(found.pilot_error)}"
+    console.print(f"All this took a pilot of {found.pilot_samples:,} simulator calls, which by itself proves {proves}.")
     console.print(_advice(found))
     if found.recommended == "adaptive":
         console.print(f"    {escape(plain_text(command, 4000))}", soft_wrap=True, highlight=False)
@@ -89,7 +85,6 @@ def forecast_json(found: Forecast, command: str) -> dict[str, Any]:
     if found.likely is not None:
         seconds = found.likely * found.seconds_per_call
         adaptive = {"samples": found.likely, "bytes": found.likely_bytes, "seconds": seconds, "label": "heuristic"}
-        adaptive["range"] = list(found.likely_range or (found.likely, found.likely))
     return {
         "epsilon": found.epsilon,
         "delta": found.delta,
@@ -100,7 +95,6 @@ def forecast_json(found: Forecast, command: str) -> dict[str, Any]:
         "pilot": {
             "samples": found.pilot_samples,
             "error": found.pilot_error,
-            "if_linear": found.pilot_if_linear,
             "status": found.solution.status.value,
             "message": found.solution.message,
         },
@@ -133,9 +127,7 @@ def _table(found: Forecast) -> RichTable:
         add_row(table, "adaptive run", "–", "–", "–", "")
     else:
         time = duration(likely * found.seconds_per_call)
-        low, high = found.likely_range or (likely, likely)
-        sure = f"heuristic: {roughly(low)} to {roughly(high)}"
-        add_row(table, "adaptive run", f"about {roughly(likely)}", time, size(memory), sure)
+        add_row(table, "adaptive run", f"about {roughly(likely)}", time, size(memory), "heuristic, to a factor of 5")
     return table
 
 

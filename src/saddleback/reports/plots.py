@@ -82,14 +82,13 @@ def _reward(ax: Any, solution: Any) -> None:
     if proof is not None and proof.value is not None:
         _interval(ax, 0, proof.value, BLUE, f"proved, {confidence(proof.confidence)}")
     ax.plot([solution.value], [0], "o", color="black", markersize=5, label="estimate")
-    if proof is not None and (top := proof.upper_bound_if_linear) is not None:
-        given = "" if proof.upper_bound is not None else ", if linear"
+    if proof is not None and proof.upper_bound is not None:
         ax.axvline(
-            top,
+            proof.upper_bound,
             color=ORANGE,
             linewidth=1.6,
             linestyle="--",
-            label=f"no policy {'costs less' if solution.problem.minimise else 'exceeds'}{given}",
+            label=f"no policy {'costs less' if solution.problem.minimise else 'exceeds'}",
         )
     ax.set_yticks([0], [solution.problem.objective])
     ax.set_ylim(-1, 1)
@@ -195,9 +194,7 @@ def _curve(ax: Any, frontier: Any, chosen: float | None) -> None:
     if frontier.band is not None:
         low = np.array([np.nan if p.low is None else p.low for p in points])
         high = np.array([np.nan if p.high is None else p.high for p in points])
-        end = "below" if problem.minimise else "above"
-        worth = f"{end} if linear, else proved" if frontier.band.if_linear else "proved"
-        label = f"{worth}, {confidence(frontier.band.confidence)}, all thresholds at once"
+        label = f"proved, {confidence(frontier.band.confidence)}, all thresholds at once"
         ax.fill_between(x, low, high, color=BLUE, alpha=0.18, linewidth=0, label=label)
         for limit in (low, high):
             ax.plot(x, limit, color=BLUE, linewidth=0.7, alpha=0.7)

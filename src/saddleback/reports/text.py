@@ -117,9 +117,7 @@ def print_exact_frontier(
 
 def print_frontier(console: Console, curve: Frontier, of_run: bool = False) -> None:
     """Threshold, best reward, price and mixture, one row per threshold; ``of_run`` where a finished run had kept it."""
-    from saddleback.certificates.assumptions import condition
     from saddleback.certificates.certificate import SUSPECTED
-    from saddleback.runs.if_linear import noticed
 
     problem, unit, rewards = curve.problem, curve.unit, curve.problem.reward_unit
     moving = problem.constraints[curve.constraint]
@@ -127,23 +125,22 @@ def print_frontier(console: Console, curve: Frontier, of_run: bool = False) -> N
         f"[bold]{escape(problem.name)}[/bold]: the best {problem.objective} against '{escape(moving.name)}' {moving.sense} threshold "
         f"({unit.plural}), from {curve.parts.samples:,} simulator calls."
     )
-    proved, given = curve.band is not None, curve.band is not None and curve.band.if_linear
-    known_as = ["proved", "if linear"] if given else ["proved limits" if proved else "gap"]
-    columns = [f"{moving.name}{unit.suffix} {moving.sense}", problem.objective, *known_as, "price", "mixture"]
+    proved = curve.band is not None
+    columns = [
+        f"{moving.name}{unit.suffix} {moving.sense}",
+        problem.objective,
+        "proved limits" if proved else "gap",
+        "price",
+        "mixture",
+    ]
     table = empty_table(None, [], columns, ranges=["proved limits", "mixture"])
     rows = dict[tuple[str, ...], None]()  # rows that read the same are one
     for point in curve.points:
         mixture = " + ".join(f"{w:.3f}" for w in sorted(point.mixture.weights, reverse=True))
-        known = [limits_in(rewards, (point.low, point.high)) if proved else in_unit(rewards, point.gap)]
-        if given:
-            sure, assumed = (point.high, point.low) if problem.minimise else (point.low, point.high)
-            known = [
-                "–" if sure is None else f"{'at most' if problem.minimise else 'at least'} {in_unit(rewards, sure)}"
-            ]
-            known.append(at_most(None if assumed is None else rewards.shown(assumed), problem.minimise))
+        known = limits_in(rewards, (point.low, point.high)) if proved else in_unit(rewards, point.gap)
         price = number(shown_price(problem, curve.constraint, point.multiplier))
         best = number(shown_best(problem, curve.constraint, point.value, point.multiplier))
-        rows[in_unit(unit, point.threshold), best, *known, price, mixture] = None
+        rows[in_unit(unit, point.threshold), best, known, price, mixture] = None
     for row in rows:
         add_row(table, *row)
     console.print(table)
@@ -163,18 +160,11 @@ def print_frontier(console: Console, curve: Frontier, of_run: bool = False) -> N
         return
     below, above = (curve.band.assumes[end] for end in (("high", "low") if problem.minimise else ("low", "high")))
     needs = f"This assumes {below}." if below == above else f"Below this assumes {below}; above, {above}."
-    within = "within the proved limits"
-    if given:
-        within = f"beyond what is proved, and, {condition(curve.band.on_candidates)} (assumed, not proved), within both limits,"
     console.print(
-        f"The true curve lies {within} at every threshold, with {confidence(curve.band.confidence)} "
+        f"The true curve lies within the proved limits at every threshold, with {confidence(curve.band.confidence)} "
         f"confidence, from {curve.band.samples:,} further calls; a dash: no policy is proved to meet that threshold. "
         f"{needs}"
     )
-    if given:
-        report = curve.band.linearity
-        seen = noticed(None if report is None else report.detectable)
-        console.print(f"{seen[0].upper()}{seen[1:]}.")
     for remark in curve.band.contradictions:
         console.print(f"[red]Contradiction:[/red] {escape(remark.text)}, so there is no bound above. {SUSPECTED}.")
 
@@ -193,7 +183,6 @@ def frontier_json(curve: Frontier) -> dict[str, Any]:
 
 def print_recertified(console: Console, problem: CMDP, run: Run, proof: Certificate, pilot: int) -> None:
     """The new proof, and what the stored one had said."""
-    from saddleback.certificates.assumptions import condition
     from saddleback.runs.text import print_certificate
 
     console.print(
@@ -211,13 +200,8 @@ def print_recertified(console: Console, problem: CMDP, run: Run, proof: Certific
         problem.constraints, problem.units, stored.constraints, proof.constraints, strict=True
     ):
         add_row(table, c.name + unit.suffix, limits_in(unit, old), limits_in(unit, new))
-    if (stored.upper_bound, proof.upper_bound) != (None, None) or proof.linear is None:
-        tops = (at_most(top, problem.minimise) for top in (stored.upper_bound, proof.upper_bound))
-        add_row(table, f"best {problem.objective}", *tops)
-    else:
-        known = (None if given is None else given.upper_bound for given in (stored.linear, proof.linear))
-        tops = (at_most(top, problem.minimise) for top in known)
-        add_row(table, f"best {problem.objective}, {condition(proof.linear.on_candidates)}", *tops)
+    tops = (at_most(top, problem.minimise) for top in (stored.upper_bound, proof.upper_bound))
+    add_row(table, f"best {problem.objective}", *tops)
     add_row(table, "confidence", confidence(stored.confidence), confidence(proof.confidence))
     console.print(table)
 

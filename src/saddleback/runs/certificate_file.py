@@ -8,22 +8,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, UnsetType, structs
+from msgspec import UNSET, Meta, UnsetType
 
-from saddleback.certificates.certificate import Certificate, Evidence, IfLinear, Leverage, StartValues, Verdict
+from saddleback.certificates.certificate import Certificate, Evidence, Leverage, LinearValues, StartValues, Verdict
 from saddleback.certificates.linearity.findings import Finding
 from saddleback.certificates.values.averages import Averages
 from saddleback.files.json_file import Limits, Record, Share, Whole, check, in_order, to_plain
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.criteria import UnitName
 from saddleback.problem.signals import Sense
-from saddleback.runs.problem_record import DeclaredRecord
-
-IF_LINEAR = (
-    "coreset, if P is linear in the features",
-    "advantages on a coreset, if P is linear in the features",
-)
-"""Kinds of bounds that assume linearity."""
 
 _LEAST_LEVEL = 1e-200  # far below what may be asked for; 1/δ, and 1 over a part of it, are numbers
 
@@ -61,7 +54,6 @@ class ProblemRecord(Record, frozen=True):
     reward: SignalRecord
     constraints: list[ConstraintRecord]
     observed: list[bool] | None = None
-    declared: DeclaredRecord | None = None
 
     def __post_init__(self) -> None:
         check(bool(self.constraints), "there must be a constraint")
@@ -69,10 +61,6 @@ class ProblemRecord(Record, frozen=True):
         check(all([self.reward.scale, *(c.scale for c in self.constraints)]), "every scale must not be zero")
         signals = 1 + len(self.constraints)
         check(self.observed is None or len(self.observed) == signals, f"observed must have {signals} entries")
-        totals = None if self.declared is None else self.declared.totals
-        check(totals is None or len(totals) == signals, f"declared.totals must have {signals} entries")
-        for total in totals or ():
-            check(total is None or total.low <= 0 <= total.high, "a declared total must hold 0")
 
     @staticmethod
     def of(problem: CMDP) -> ProblemRecord:
@@ -88,7 +76,6 @@ class ProblemRecord(Record, frozen=True):
             SignalRecord(base[0], scale[0]),
             [ConstraintRecord(c.name, c.sense, x, low, span, unit, c.units) for c, x, low, span, unit in rows],
             problem.observed.tolist(),
-            DeclaredRecord.of(problem),
         )
 
 
@@ -101,7 +88,6 @@ class LinearityRecord(Record, frozen=True):
     samples: Whole
     delta: float
     tests: list[Finding]
-    detectable: float | None = None
 
 
 class AboutRecord(Record, frozen=True):
@@ -129,7 +115,7 @@ class CertificateRecord(Record, frozen=True, omit_defaults=False):
     seed: Whole
     by_start: list[StartValues]
     linearity: LinearityRecord | None
-    linear: IfLinear | None
+    linear: LinearValues | None
     evidence: Evidence
     remarks: list[str]
     problem: ProblemRecord
@@ -165,25 +151,9 @@ class CertificateRecord(Record, frozen=True, omit_defaults=False):
             lengths = (len(fitted.values), len(fitted.errors))
             check(lengths == (1 + m, 1 + m), f"evidence.fitted must have {1 + m} entries")
         if bound is not None:
-            sigma, size = bound.sigma, 2 if bound.paired is None else 3
-            check(all(len(row) == size for row in bound.bent), f"evidence.bound.bent must have rows of {size} numbers")
+            sigma = bound.sigma
             simplex = len(sigma) == 1 + m and min(sigma) >= 0 and abs(sum(sigma) - 1) <= 1e-9
             check(simplex, f"evidence.bound.sigma must be {1 + m} probabilities")
-
-
-def with_its_place(record: CertificateRecord) -> CertificateRecord:
-    """A record of an earlier version, which had bounds that assume linearity among those that do not, as this version has it.
-
-    ``infeasible`` is gone with the bound that it followed from: that was no proof.
-    """
-    bound, above = record.evidence.bound, record.upper_bound
-    room = None if isinstance(record.slack_bound, UnsetType) else record.slack_bound
-    if bound is None or bound.kind not in IF_LINEAR or (above, record.gap, room) == (None, None, None):
-        return record
-    mine = record.linear or IfLinear(record.assumes.get("infeasible" if above is None else "upper_bound", ""))
-    pool = mine.on_candidates or record.problem.states is None
-    mine = structs.replace(mine, upper_bound=above, gap=record.gap, slack_bound=room, on_candidates=pool)
-    return structs.replace(record, linear=mine, upper_bound=None, gap=None, slack_bound=UNSET, infeasible=UNSET)
 
 
 def certificate_fields(certificate: Certificate, problem: CMDP, about: AboutRecord | None = None) -> dict[str, Any]:

@@ -32,25 +32,6 @@ class SpanRecord(Record, frozen=True):
     high: float
 
 
-class DeclaredRecord(Record, frozen=True):
-    """Whether states are declared terminal, and successors listed; of reward and constraints what they add up to, None where nothing is.
-
-    Which states these are is in the digest of the problem.
-    """
-
-    terminal: bool
-    successors: bool
-    totals: list[SpanRecord | None]
-
-    @staticmethod
-    def of(problem: CMDP) -> DeclaredRecord | None:
-        """From the problem itself; None where nothing is declared."""
-        totals = [problem.reward_total, *(c.total for c in problem.constraints)]
-        given = [None if t is None else SpanRecord(float(t[0]), float(t[1])) for t in totals]
-        found = DeclaredRecord(problem.terminal is not None, problem.successors is not None, given)
-        return found if found.terminal or found.successors or any(given) else None
-
-
 class LimitRecord(Record, frozen=True):
     """A constraint as the user gave it."""
 
@@ -137,7 +118,6 @@ class QuestionRecord(Record, frozen=True):
     minimise: bool = False
     features: FeaturesRecord | None = None
     observed: list[bool] | None = None
-    declared: DeclaredRecord | None = None
 
     @staticmethod
     def of(problem: CMDP, linear: bool) -> QuestionRecord | None:
@@ -160,7 +140,6 @@ class QuestionRecord(Record, frozen=True):
             bool(problem.minimise),
             None if program is None else FeaturesRecord.of(program),
             problem.observed.tolist(),
-            DeclaredRecord.of(problem),
         )
 
     def problem(self) -> CMDP:

@@ -22,11 +22,6 @@ def option_of(name: str) -> str:
     return _NAMES.get(name, f"--{name.replace('_', '-')}")
 
 
-def usual_proof(total: int) -> int:
-    """Of so many simulator calls those that prove the answer: finding it takes fewer, since every sample helps (ADR 19)."""
-    return total - 3 * total // 10 if total > 3 else total // 2
-
-
 def budget_options(budget: Mapping[str, Any]) -> dict[str, str]:
     """A budget by its options; solve and certificate, which are kept apart, are typed as one number."""
     spent, proof, folder = budget.get("samples"), budget.get("certificate"), budget.get("from")
@@ -35,7 +30,7 @@ def budget_options(budget: Mapping[str, Any]) -> dict[str, str]:
         given["--certificate-samples"] = proof
     elif isinstance(spent, int) and isinstance(proof, int):
         given["--samples"] = spent + proof
-        given["--certificate-samples"] = None if proof == usual_proof(spent + proof) else proof
+        given["--certificate-samples"] = None if proof == (spent + proof) // 2 else proof
     else:
         given["--samples"] = spent
     given |= {"--epsilon": budget.get("epsilon"), "--max-samples": budget.get("max_samples")}

@@ -42,9 +42,9 @@ from saddleback.problem.digest import problem_digest
 from saddleback.problem.policies import MixturePolicy, TabularPolicy
 from saddleback.problem.policy_file import load_mixture, save_policy
 from saddleback.runs.answer import Answer, AnswerRecord
-from saddleback.runs.certificate_file import AboutRecord, CertificateRecord, certificate_fields, with_its_place
+from saddleback.runs.certificate_file import AboutRecord, CertificateRecord, certificate_fields
 from saddleback.runs.drawings_file import MOST_BYTES, NOTHING_DRAWN, DesignRecord, Drawings, DualRecord, FrontierRecord
-from saddleback.runs.evidence_file import AdvantageArrays, BoundArrays, RolloutValues, load_bound, load_rollouts
+from saddleback.runs.evidence_file import BoundArrays, RolloutValues, load_bound, load_rollouts
 from saddleback.runs.file_names import MANIFEST, SAMPLES, TRACE, FileName
 from saddleback.runs.outputs import check_replaceable_run
 from saddleback.runs.problem_record import MOST_BYTES as MOST_QUESTION
@@ -158,7 +158,7 @@ class Run:
     drawings: Drawings = NOTHING_DRAWN
     files: dict[str, str] = field(default_factory=dict)
     known_by: KnownBy | None = None
-    bound: BoundArrays | AdvantageArrays | None = None
+    bound: BoundArrays | None = None
     status: str | None = None
     question: QuestionRecord | None = None
     stationary: TabularPolicy | None = None
@@ -233,8 +233,7 @@ def load_run(path: str | os.PathLike[str]) -> Run:
     def there(name: FileName, kind: type[T], most: int = MOST_BYTES) -> T | None:
         return read_record(path / name, kind, most, _AGAIN) if name in manifest.files else None
 
-    stored = there(CERTIFICATE, CertificateRecord, _MOST_JSON)
-    certificate = None if stored is None else with_its_place(stored)
+    certificate = there(CERTIFICATE, CertificateRecord, _MOST_JSON)
     frontier, dual = there("frontier.json", FrontierRecord), there("dual.json", DualRecord)
     return Run(
         path,
@@ -251,7 +250,7 @@ def load_run(path: str | os.PathLike[str]) -> Run:
         Drawings(frontier, dual, there("design.json", DesignRecord)),
         {name: entry.sha256 for name, entry in manifest.files.items()},
         manifest.problem,
-        load_bound(path / BOUND, certificate) if BOUND in manifest.files else None,
+        load_bound(path / BOUND) if BOUND in manifest.files else None,
         manifest.status,
         there(QUESTION, QuestionRecord, MOST_QUESTION),
         _load_stationary(path / STATIONARY) if STATIONARY in manifest.files else None,

@@ -22,7 +22,6 @@ from saddleback.method.duals import BY_NAME as DUALS
 from saddleback.method.evaluators import BY_NAME as EVALUATORS
 from saddleback.method.oracles import DualKind, Evaluator, InteractiveEvaluator, InteractiveSolver, Solver
 from saddleback.method.solvers import BY_NAME as SOLVERS
-from saddleback.runs.request_words import usual_proof
 from saddleback.runs.work_folder import SolveOptions
 
 Feasibility = Literal["relaxed", "strict"]
@@ -65,11 +64,10 @@ class Method:
     evaluator     likewise, with ``evaluate`` and ``interval``
     design        likewise, with ``design``
     dual          a name, a :class:`Part`, or a class with ``configure``
-    certificate   simulator calls that prove the answer; None: seven tenths of all, 0: no certificate
+    certificate   simulator calls that prove the answer; None: half of all, 0: no certificate
     purpose       what the proof is for: "feasibility", that the constraints hold; "value", what the policy is worth; "gap", how
                   far it is from the best; None: feasibility where that is to be strict, else gap
-    buffers       None: all samples find the policy and value it, less what they flatter it by, or 2 where an a-priori
-                  guarantee is asked for; 2: solver and evaluator have samples of their own; 1: one buffer serves both, unmended
+    buffers       2: solver and evaluator have samples of their own; 1: they share them, a heuristic
     batch_size    M, the samples of a pair in each inner iteration
     resolution    of the grid of rewards that an a-priori guarantee needs; 0: no grid, None: 1000 in literal mode, else none
     allocation    "equal", or "design": samples follow the design's weights
@@ -84,7 +82,7 @@ class Method:
     dual: str | Part | DualKind | None = None
     certificate: int | None = None
     purpose: Purpose | None = None
-    buffers: int | None = None
+    buffers: int = 2
     batch_size: int | None = None
     resolution: int | None = None
     allocation: Allocation | None = None
@@ -97,8 +95,8 @@ class Method:
             one_of("allocation", self.allocation, ("equal", "design"))
         if self.purpose is not None:
             one_of("purpose", self.purpose, PURPOSES)
-        known = self.buffers in (None, 1, 2) and not isinstance(self.buffers, bool)
-        require(known, "buffers", "must be 1 or 2", repr(self.buffers), "pick one of them, or leave it out")
+        known = self.buffers in (1, 2) and not isinstance(self.buffers, bool)
+        require(known, "buffers", "must be 1 or 2", repr(self.buffers), "pick one of them")
         _make_whole(self, "certificate", 0, "0 means no certificate")
         _make_whole(self, "batch_size", 1, "use 4")
         _make_whole(self, "resolution", 0, "0 means no grid")
@@ -184,7 +182,7 @@ class Settings:
             value = getattr(self if name == "samples" else m, name)
             require(value is None, name, "must not be given with epsilon", value, "leave one of the two out")
         found, rule = (m.mode, m.dual_part[0], m.buffers), "must be the usual ones with epsilon"
-        usual = found in (("default", "column-generation", n) for n in (None, 2))
+        usual = found == ("default", "column-generation", 2)
         require(usual, "mode, dual, buffers", rule, found, "give a number of samples instead")
 
     @property
@@ -203,10 +201,10 @@ class Settings:
         """The simulator calls of the solve and of the certificate; a solve from ``stored`` samples draws none itself."""
         total, proof = self.samples, self.method.certificate
         if stored:
-            proof = proof if proof is not None else usual_proof(USUAL_SAMPLES) if total is None else total
+            proof = proof if proof is not None else USUAL_SAMPLES // 2 if total is None else total
             return 0, proof
         total = USUAL_SAMPLES if total is None else total
-        proof = usual_proof(total) if proof is None else proof
+        proof = total // 2 if proof is None else proof
         rule = f"must be less than samples, {total}, which counts its calls too"
         remedy = "raise samples, or leave the certificate out with certificate=0"
         require(proof < total, "certificate", rule, proof, remedy)

@@ -18,7 +18,6 @@ from saddleback.certificates import Average, Averages, Certificate
 from saddleback.certificates.assumptions import Assumptions
 from saddleback.certificates.certificate import ROUNDING, SUSPECTED
 from saddleback.problem.cmdp import CMDP
-from saddleback.runs import if_linear
 from saddleback.runs.answer import Answer, MemberReport
 from saddleback.runs.constraint_report import shown_prices
 from saddleback.runs.contradiction import ConflictReport, conflict_sentences
@@ -36,7 +35,7 @@ from saddleback.runs.numbers import (
     wanted,
 )
 from saddleback.runs.verdict import Status
-from saddleback.runs.words import bound_word, slack_by_ranges, slack_sentence, standing, whole_range
+from saddleback.runs.words import empty_bound, slack_by_ranges, slack_sentence, standing, whole_range
 
 _WIDTH = 100
 _MOST_MEMBERS = 6
@@ -205,13 +204,12 @@ def _missed(solution: Answer, member: MemberReport) -> list[str]:
 def print_certificate(
     console: Console, problem: CMDP, certificate: Certificate, *, strict: bool = False, total: int | None = None
 ) -> None:
-    """The proved limits, the verdict, what both assume and cost (of ``total`` simulator calls); then what linearity would add."""
+    """The proved limits, the verdict, what both assume, and what they cost (of ``total`` simulator calls)."""
     if certificate.value is None:
         console.print(escape(_room(problem, certificate)))
     else:
         console.print(_table(problem, certificate))
         console.print(escape(_verdict(problem, certificate, strict)))
-        if_linear.print_statements(console, problem, certificate)
     if certificate.averages is not None:
         console.print(_averages_table(problem, certificate, certificate.averages))
     _print_linearity(console, certificate)
@@ -234,10 +232,8 @@ def _table(problem: CMDP, certificate: Certificate) -> RichTable:
     rows = zip(problem.constraints, problem.units, certificate.constraints, verdicts, strict=True)
     for c, unit, limits, word in rows:
         add_row(table, f"{c.name} {wanted(c, unit)}", limits_in(unit, limits), word)
-    if certificate.linear is not None and certificate.upper_bound is None:
-        return table
     top, gap = certificate.upper_bound, certificate.gap
-    known = bound_word(problem, top, sampled=certificate.evidence.bound is not None)
+    known = empty_bound(problem, top)
     add_row(table, f"{problem.objective} of the best policy", at_most(top, problem.minimise), known)
     add_row(table, "what this policy loses to it", at_most(gap), "")
     return table
@@ -301,14 +297,10 @@ def _verdict(problem: CMDP, certificate: Certificate, strict: bool) -> str:
 
 def _room(problem: CMDP, certificate: Certificate) -> str:
     """The proof that nothing is feasible, or that there is none."""
-    room, given = certificate.slack_bound, certificate.linear
-    if given is not None and given.infeasible:
-        report = certificate.linearity
-        seen = if_linear.misfit_line(given, None if report is None else report.detectable)
-        return f"{if_linear.no_policy(problem, given)} {seen}"
-    if room is None and given is None:
+    room = certificate.slack_bound
+    if room is None:
         return "Nothing is proved: there were too few samples for a bound."
-    if room is None or not certificate.infeasible:
+    if not certificate.infeasible:
         return "Not proved: the fresh samples leave it possible that some policy meets the constraints; allow more `--samples`."
     chance = ""  # by arithmetic
     if certificate.samples:
@@ -325,9 +317,8 @@ def _print_linearity(console: Console, certificate: Certificate) -> None:
     report = certificate.linearity
     if report is None or report.passed:
         return
-    but = "" if certificate.upper_bound is None else " but by what was declared"
     console.print(
-        f"[yellow]The problem is not linear in its features.[/yellow] So there is no bound on the best policy{but}, and the "
+        "[yellow]The problem is not linear in its features.[/yellow] So there is no bound on the best policy, and the "
         "estimates may be off; the limits of this policy's own reward and constraints do not depend on it. What failed:"
     )
     for failure in report.failures:
@@ -342,9 +333,11 @@ def _fine_print(certificate: Certificate, total: int | None) -> str:
         spent = "The proof needed no simulator call."
     if not certificate.assumes:
         return spent
-    bound, of_values = certificate.assumes.get("upper_bound"), next(iter(certificate.assumes.values()))
+    of_values = next(iter(certificate.assumes.values()))
+    bound, report, tested = certificate.assumes.get("upper_bound"), certificate.linearity, ""
+    if report is not None and report.passed:
+        tested = f" ({'tested, not refuted' if report.samples else 'too few samples to test it'})"
     parts = bound.parts if isinstance(bound, Assumptions) else ()
-    beyond_values = [part for part in parts if part.text not in of_values]
-    more = [part.text for part in beyond_values]
-    beyond = f"; what is said of the best policy also needs {' and '.join(more)}" if more else ""
+    more = [part.text + (tested if part.kind == "linear" else "") for part in parts if part.kind != "bounded"]
+    beyond = f"; the bound on the best policy also needs {' and '.join(more)}" if more else ""
     return f"{spent} It assumes {of_values}{beyond}."

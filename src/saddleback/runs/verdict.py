@@ -36,7 +36,6 @@ class Reason(Enum):
     HOLDS_BY_LIMITS = "holds-by-limits"
     HOLDS_PROVED = "holds-proved"
     ACCURACY_PROVED = "accuracy-proved"
-    ACCURACY_IF_LINEAR = "accuracy-if-linear"
     ACCURACY_UNMET = "accuracy-unmet"
     FEATURES_CANNOT_TELL = "features-cannot-tell"
     FEASIBILITY_OPEN = "feasibility-open"
@@ -49,7 +48,6 @@ class Reason(Enum):
     CALLS_SPENT = "calls-spent"
     OUT_OF_REACH = "out-of-reach"
     NO_POLICY = "no-policy"
-    NO_POLICY_IF_LINEAR = "no-policy-if-linear"
     PROBABLY_NO_POLICY = "probably-no-policy"
     REFUTED = "refuted"
     CONTRADICTED = "contradicted"
@@ -58,17 +56,12 @@ class Reason(Enum):
 
 
 class Proof(Enum):
-    """What a statement about all policies rests on; what assumes linearity is never called proved."""
+    """What a statement about all policies rests on."""
 
     MEASURED = "measured"
     PROVED = "proved"
     IF_LINEAR = "if-linear"
     IF_LINEAR_ON_CANDIDATES = "if-linear-on-candidates"
-
-    @property
-    def assumes_linearity(self) -> bool:
-        """Whether it does."""
-        return self in (Proof.IF_LINEAR, Proof.IF_LINEAR_ON_CANDIDATES)
 
 
 @dataclass(frozen=True)
@@ -115,7 +108,7 @@ class Verdict:
     iterations: int | None = None
     epsilon: float | None = None
     confidence: float | None = None
-    shown_error: float | None = None
+    proved_error: float | None = None
     strict: bool = False
     limit: str | None = None
     allowed: str | None = None

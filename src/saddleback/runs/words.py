@@ -7,20 +7,22 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from saddleback.certificates.assumptions import condition
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.criteria import Unit
-from saddleback.problem.endings import declared_ceiling
 from saddleback.runs.numbers import room_in_units, roughly
 from saddleback.runs.verdict import Proof, Reason, Safest, Verdict
 
 _ROUNDING = 1e-9
 
+_IF_LINEAR = "if P is linear in the features"
+_ON_CANDIDATES = "and the candidates stand for all pairs"
+
+_GIVEN = {Proof.IF_LINEAR: f", {_IF_LINEAR}", Proof.IF_LINEAR_ON_CANDIDATES: f", {_IF_LINEAR} {_ON_CANDIDATES}"}
 RESTS_ON = {
     Proof.MEASURED: "by measured limits",
     Proof.PROVED: "which is proved",
-    Proof.IF_LINEAR: condition(False),
-    Proof.IF_LINEAR_ON_CANDIDATES: condition(True),
+    Proof.IF_LINEAR: f"which is proved {_IF_LINEAR}",
+    Proof.IF_LINEAR_ON_CANDIDATES: f"which is proved {_IF_LINEAR} {_ON_CANDIDATES}",
 }
 
 _SENTENCES = {
@@ -30,7 +32,7 @@ _SENTENCES = {
     Reason.HOLDS_BY_LIMITS: "every constraint should hold by its measured limits, which is not proved",
     Reason.HOLDS_PROVED: "every constraint is proved to hold",
     Reason.STRICT_NOT_PROVED: (
-        "the constraints could not be proved to hold strictly; allow more samples (`--samples`), seven tenths of which are the proof's"
+        "the constraints could not be proved to hold strictly; allow more samples (`--samples`), half of which are the proof's"
     ),
     Reason.NO_FEASIBLE_MIXTURE: (
         "no mixture of the policies found meets the target, although some policy may; draw more samples (`--samples`)"
@@ -58,23 +60,16 @@ _SENTENCES = {
     Reason.DUAL_GAP_OPEN: "the dual did not close its gap in {v.iterations} policies",
     Reason.CALLS_SPENT: "{v.detail}",
     Reason.ACCURACY_PROVED: (
-        "proved with probability {v.confidence:g}: the reward is within {v.epsilon:g} of the optimum, and {held}"
-    ),
-    Reason.ACCURACY_IF_LINEAR: (
-        "{rests_on}, the reward is within {v.epsilon:g} of the optimum with probability {v.confidence:g}, which is not proved; "
-        "without that assumption {held}"
+        "proved with probability {v.confidence:g}: the reward is within {v.epsilon:g} of the optimum{given}, and {held}"
     ),
     Reason.ACCURACY_UNMET: (
-        "an accuracy of {v.epsilon:g} was not {reached} within {v.allowed}: {shown}; allow more {limit} or ask for less"
+        "an accuracy of {v.epsilon:g} was not proved within {v.allowed}: {shown}; allow more {limit} or ask for less"
     ),
     Reason.OUT_OF_REACH: (
         "no policy can meet '{row.name}' {row.sense} {threshold}: with its range of values the {row.unit.words} "
         "{reach} {best}; move the threshold"
     ),
     Reason.NO_POLICY: "no policy meets {rows}, {rests_on}; relax a threshold",
-    Reason.NO_POLICY_IF_LINEAR: (
-        "{rests_on}, no policy meets {rows}, which is not proved, as that is assumed; relax a threshold, or solve it as a table"
-    ),
     Reason.PROBABLY_NO_POLICY: (
         "no policy that was found meets {rows}, and by measured limits probably none does, which is not proved; {settling}, or "
         "relax a threshold"
@@ -129,8 +124,10 @@ def _phrases(v: Verdict, samples: int) -> dict[str, object]:
         "held": "every constraint is proved to hold"
         if v.strict
         else "no constraint is missed by more than was allowed",
-        "reached": "shown" if v.proof.assumes_linearity else "proved",
-        "shown": _shown(v),
+        "given": _GIVEN.get(v.proof, ""),
+        "shown": "nothing was proved"
+        if v.proved_error is None
+        else f"the best that was proved is {v.proved_error:.4g}",
         "row": row,
         "threshold": None if row is None else row.unit.say(row.threshold, both=row.unit.per_step),
         "best": None if row is None else f"{row.unit.shown(row.best):.6g}",
@@ -140,14 +137,6 @@ def _phrases(v: Verdict, samples: int) -> dict[str, object]:
         "rows": " and ".join(rows) + (" together" if len(rows) > 1 else ""),
         "rests_on": RESTS_ON[v.proof],
     }
-
-
-def _shown(v: Verdict) -> str:
-    """The best accuracy that a certificate left, and what that rests on."""
-    if v.shown_error is None:
-        return "nothing was proved"
-    given = v.proof.assumes_linearity
-    return f"the best that {'follows' if given else 'was proved'}{f' {RESTS_ON[v.proof]}' if given else ''} is {v.shown_error:.4g}"
 
 
 def _missed_by(totals: tuple[float, float], unit: Unit) -> str:
@@ -190,17 +179,6 @@ def empty_bound(problem: CMDP, bound: float | None) -> str:
     if bound is None or (bound > least if problem.minimise else bound < most):
         return ""
     return f"no information: no {problem.objective} can be {'smaller' if problem.minimise else 'larger'}"
-
-
-def bound_word(problem: CMDP, bound: float | None, *, sampled: bool) -> str:
-    """That a bound on the best policy says nothing, or no more than what was declared; ``sampled`` where samples are behind it."""
-    if bound is None or (empty := empty_bound(problem, bound)):
-        return "" if bound is None else empty
-    ceiling = declared_ceiling(problem)
-    if ceiling is not None:
-        most = ceiling * float(problem.scale[0]) + float(problem.base[0]) * problem.horizon
-        sampled &= abs(bound - most) > _ROUNDING * problem.reward_span
-    return "" if sampled else "by what was declared"
 
 
 class Standing(NamedTuple):

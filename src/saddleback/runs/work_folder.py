@@ -73,7 +73,7 @@ class Parts(Record, frozen=True):
     solver: str | None
     evaluator: str | None
     design: str | None
-    buffers: Int64 | None
+    buffers: Int64
     allocation: str | None
     iterations: Int64 = 1000
     error: float | None = None

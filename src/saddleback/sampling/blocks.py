@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from saddleback.errors import SimulatorError
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Actions, States
-from saddleback.problem.start import foreign
 from saddleback.simulators.generative_model import BLOCK, Draw, GenerativeModel, generator
 
 Task = TypeVar("Task")
@@ -64,16 +63,8 @@ class Source(ABC):
         """Put calls made for this source elsewhere on its meter (negative: take off calls that are counted apart)."""
         self.model.count(num_queries)
 
-    def check_drawn(self, drawn: Draw, states: States, actions: Actions, key: Key) -> None:
-        """Refuse observed signals that are out of their range, and next states that are no declared successors."""
-        succ, A = self.problem.successors, self.problem.num_actions
-        if succ is not None and (i := foreign(succ, states * A + actions, drawn.next_states)) is not None:
-            names = [self.model._shown(s) for s in (drawn.next_states[i], states[i])]
-            found = f"returned the next state {names[0]}, which is none of the declared successors of its pair"
-            remedy = "declare it among them, or leave successors out"
-            raise SimulatorError(
-                f"{found}: {remedy}", state=names[1], action=actions[i], key=key, index=i, remedy=remedy
-            )
+    def check_signals(self, drawn: Draw, states: States, actions: Actions, key: Key) -> None:
+        """Refuse observed signals that are out of their range."""
         if drawn.signals is not None:
             for column in np.flatnonzero(self.problem.observed):
                 self.problem.signals[column].check(drawn.signals[:, column], states, actions, key)
@@ -95,12 +86,8 @@ class BlockSource(Source):
         key = self.key(block)
         x = block.pair - self.first_pair
         states, actions = np.repeat(self.states[x : x + 1], block.size, axis=0), np.repeat(self.actions[x], block.size)
-        if self.problem.ended(states[:1])[0]:  # of a coreset: nobody need be asked what comes after an ending
-            self.account(block.size)
-            m = self.model.num_signals
-            return Draw(states.copy(), np.zeros((block.size, m)) if m else None)
         drawn = self.model.sample(states, actions, generator(*key), key)
-        self.check_drawn(drawn, states, actions, key)
+        self.check_signals(drawn, states, actions, key)
         return drawn
 
     def fault(self, block: Block, problem: str, index: int = 0) -> SimulatorError:
@@ -159,8 +146,8 @@ class InOrder:
         """Nothing was started."""
 
 
-def in_key_order(drawn: Iterator[tuple[Block, Result]], first: int = 0) -> Iterator[tuple[Block, Result]]:
-    """The same blocks from the ``first`` of each group on: sums over them must not depend on who was quicker.
+def in_key_order(drawn: Iterator[tuple[Block, Result]]) -> Iterator[tuple[Block, Result]]:
+    """The same blocks from the first of each group on: sums over them must not depend on who was quicker.
 
     Results that come too early wait in memory.
     """
@@ -169,12 +156,12 @@ def in_key_order(drawn: Iterator[tuple[Block, Result]], first: int = 0) -> Itera
     for block, result in drawn:
         waiting[block] = result
         group = (block.stream, block.pair)
-        number = following.get(group, first)
+        number = following.get(group, 0)
         while ready := [b for b in waiting if (b.stream, b.pair) == group and b.block == number]:
             yield ready[0], waiting.pop(ready[0])
             number += 1
         following[group] = number
-    yield from sorted(waiting.items())  # groups that do not begin there
+    yield from sorted(waiting.items())  # groups that do not begin with number 0
 
 
 def blocks_for(

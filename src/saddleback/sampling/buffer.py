@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -44,8 +43,7 @@ class Samples:
 
     ``num_blocks`` is how many blocks each pair has used up, so that more can be drawn later. ``num_shared`` samples serve a
     pair that has none of its own, an action that is not allowed: they are those of another pair. ``unsampled`` are pairs of
-    states that were not reached, whose sequences are empty; None where there are none. ``observed`` is what each sample showed,
-    in utilities ``(n, k)``, where it was to be kept.
+    states that were not reached, whose sequences are empty; None where there are none.
     """
 
     next_states: list[States]
@@ -54,21 +52,11 @@ class Samples:
     num_blocks: NDArray[np.int64] | None = None
     num_shared: int = 0
     unsampled: NDArray[np.bool_] | None = None
-    observed: list[Array] | None = None
 
     @property
     def total(self) -> int:
         """Number of simulator calls."""
         return sum(len(s) for s in self.next_states) - self.num_shared
-
-
-@dataclass(frozen=True)
-class JointSamples:
-    """Of each pair its next states ``(n,)`` and the utilities ``(n, k)`` of the ``columns`` ``(k,)`` that are observed."""
-
-    next_states: Sequence[States]
-    utilities: Sequence[Array]
-    columns: NDArray[np.int64]
 
 
 class Tap(Protocol):
@@ -101,7 +89,6 @@ class Buffer(Protocol):
     signal_means: Array | None  # of the observed signals, (c, 1+m); None where the simulator returns none
     signal_variances: Array | None  # the same
     unsampled: NDArray[np.bool_] | None = None  # pairs of states that were not reached: nothing is known of them
-    certain: NDArray[np.bool_] | None = None  # pairs of terminal states: all is known of them, and none is sampled
 
     def expect(self, t: int, value: Value) -> Array:
         """P̂_t V on the coreset, ``(c,)`` or ``(c, k)``."""
@@ -148,12 +135,8 @@ class Buffer(Protocol):
 
     def signal_noise(self, problem: CMDP) -> Array:
         """The same for standard errors, with half an event more than was seen: what was never seen may still happen."""
-        unseen = np.where(problem.observed, self.half_a_sample()[:, None], 0.0)
+        unseen = np.where(problem.observed, 0.5 / self.counts[:, None], 0.0)
         return np.asarray(np.sqrt(self.signal_deviations(problem) ** 2 + unseen))
-
-    def half_a_sample(self) -> Array:
-        """The weight of half a sample more at each pair, ``(c,)``: what may still happen there; none where all is known."""
-        return np.asarray((0.5 if self.certain is None else 0.5 * ~self.certain) / self.counts)
 
     def tabular_shape(self, problem: CMDP) -> tuple[int, int]:
         """(S, A), after checking that the buffer holds every pair of a finite problem in the order s·A + a."""
@@ -171,9 +154,7 @@ class Buffer(Protocol):
 
 
 class Counted(Buffer):
-    """A buffer whose samples, or their counts, are in memory; ``joint`` has them with what each of them showed, where that was kept."""
-
-    joint: JointSamples | None = None
+    """A buffer whose samples, or their counts, are in memory."""
 
     @abstractmethod
     def samples(self) -> Samples:
@@ -182,13 +163,6 @@ class Counted(Buffer):
     @abstractmethod
     def empirical_model(self) -> scipy.sparse.csr_array:
         """P̂ over all batches, sparse ``(c, len(support))``."""
-
-
-def at_ends(problem: CMDP, design: Design) -> NDArray[np.bool_] | None:
-    """The pairs of a table whose state is terminal: they stay where they are, with signals of zero, and are never drawn."""
-    if problem.terminal is None or design.operator is not None:
-        return None
-    return problem.ended(design.states)
 
 
 def counted(buffer: Buffer) -> Counted:
@@ -202,14 +176,4 @@ def counted(buffer: Buffer) -> Counted:
     raise InputError("buffer", rule, "one whose samples stay in their store", remedy)
 
 
-__all__ = [
-    "ROUNDING",
-    "Buffer",
-    "Counted",
-    "MaxDifference",
-    "PolicyValue",
-    "SoftDifference",
-    "Value",
-    "at_ends",
-    "counted",
-]
+__all__ = ["ROUNDING", "Buffer", "Counted", "MaxDifference", "PolicyValue", "SoftDifference", "Value", "counted"]

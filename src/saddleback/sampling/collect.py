@@ -26,18 +26,17 @@ from saddleback.problem.numerics import rounded
 from saddleback.problem.spaces import Array, States
 from saddleback.sampling.blocks import Block, BlockSource, Executor, InOrder, blocks_for
 from saddleback.sampling.buffer import Samples as Samples
-from saddleback.sampling.buffer import at_ends
 from saddleback.sampling.drawn_rows import examine_blocks
 from saddleback.sampling.reach import Spare, drawn_in_reach
 from saddleback.simulators.generative_model import Draw, GenerativeModel
 
 
 class TooFewSamples(InputError):
-    """Not one sample for each of so many pairs; whoever shares samples out knows the ``least`` number of all that suffices."""
+    """Not one sample for each of so many pairs; the samples of a solve are in quarters, and half of all is for its proof."""
 
-    def __init__(self, rule: str, found: str, otherwise: str, pairs: int, least: int):
+    def __init__(self, rule: str, found: str, otherwise: str, pairs: int, times: int = 8):
         self.otherwise, self.pairs = otherwise, pairs
-        remedy = f"raise the number of samples to {least:,} or more, or {otherwise}"
+        remedy = f"raise the number of samples to {times * pairs:,} or more, or {otherwise}"
         super().__init__("samples", rule, found, remedy)
 
 
@@ -49,8 +48,10 @@ def batches_and_counts(
     T = N/4 in literal mode. Otherwise T grows with the horizon only (the averaging lag falls with T, the noise does not
     care), samples follow the design's weights, and every pair has a whole multiple of T, so that none is left over.
     """
-    every, weights, c, H = own_pairs(problem, design).astype(np.int64), design.weights, design.size, problem.horizon
-    if not every.all():
+    serving, weights, every = serving_pairs(problem.stand_ins, design.states, design.actions), design.weights, 1
+    c, H = design.size, problem.horizon
+    if serving is not None:  # a pair that is not allowed has the samples of another, and needs none
+        every = (serving == np.arange(c)).astype(np.int64)
         c, weights = int(every.sum()), weights * every / (weights @ every)
     N = total // c
     rule, found = f"must give each of the {c} pairs of every buffer at least one", f"{total} for {c} pairs"
@@ -59,19 +60,12 @@ def batches_and_counts(
         "describe states by features, which share samples (docs/how_to/features.md)" if table else "use fewer features"
     )
     if N < 1:
-        raise TooFewSamples(rule, found, fewer, c, c)
+        raise TooFewSamples(rule, found, fewer, c)
     T = N // min(batch_size or 4, N) if batch_size is not None or literal else usual_batches(N, H)
     if allocation == "equal" or N < 2:
         return T, np.full(design.size, N if literal else T * (N // T)) * every
     T = min(T, max(1, total // (4 * c)))
     return T, T * every * np.maximum(1, np.floor((total - c * T) * rounded(weights) / T).astype(np.int64))
-
-
-def own_pairs(problem: CMDP, design: Design) -> NDArray[np.bool_]:
-    """Pairs that have samples of their own, ``(c,)``: those that are not allowed have another's, terminal states need none."""
-    serving, over = serving_pairs(problem.stand_ins, design.states, design.actions), at_ends(problem, design)
-    own = np.ones(design.size, dtype=bool) if serving is None else np.asarray(serving == np.arange(design.size))
-    return own if over is None else own & ~over
 
 
 def usual_batches(N: int, H: float) -> int:
@@ -152,7 +146,6 @@ def collect(
     executor: Executor | None = None,
     reach: Spare | None = None,
     unsampled: NDArray[np.bool_] | None = None,
-    joint: bool = False,
 ) -> Samples:
     """DataCollection: ``counts`` samples of every pair (one number, or one per pair), block by block.
 
@@ -160,15 +153,12 @@ def collect(
     With ``held``, samples drawn before with the same seed and stream, only what a pair lacks is drawn, from the blocks
     that follow its own; a pair that has more keeps them. ``executor`` draws the blocks (None: here, one by one).
     With ``reach`` only states that the start reaches are sampled (:mod:`.reach`); ``unsampled`` pairs are left out in any case.
-    With ``joint``, what is observed is kept with every sample, not only its mean and variance.
     """
     per_pair = np.broadcast_to(np.asarray(counts, dtype=np.int64), (design.size,))
     serving, own = serving_pairs(problem.stand_ins, design.states, design.actions), np.arange(design.size)
     if serving is not None:
         per_pair, own = np.bincount(serving, per_pair, design.size).astype(np.int64), np.unique(serving)
-    if (over := at_ends(problem, design)) is not None:
-        per_pair, own = np.where(over, 0, per_pair), own[~over[own]]
-    rule = f"must give each of the {len(own)} pairs of the coreset at least one sample"
+    rule = f"must give each of the {design.size} pairs of the coreset at least one sample"
     if unsampled is not None:
         per_pair, own = np.where(unsampled, 0, per_pair), own[~unsampled[own]]
     least = 1 if reach is not None else int(per_pair[own].min())
@@ -191,40 +181,23 @@ def collect(
     _examine(source, drawn)
     parts: list[list[States]] = [[] if held is None else [held.next_states[x]] for x in range(design.size)]
     moments = SignalMoments.none(design.size, problem.base if model.num_signals else np.zeros(0))
-    shown: list[list[Array]] = [[] for _ in range(design.size)]
-    assert held is None or not joint
     for block in sorted(drawn):  # in the order of their keys, whatever order they came in
         draw = drawn.pop(block)
         parts[block.pair].append(draw.next_states)
         if draw.signals is not None:
             moments.add(block.pair, *signal_sums(draw.signals, moments.base))
-            if joint:
-                shown[block.pair].append(problem.utilities_of(draw.signals)[:, problem.observed])
     if held is not None and model.num_signals:
         assert held.signal_means is not None and held.signal_variances is not None
         moments.add_held(had, held.signal_means, held.signal_variances)
     sequences = {x: parts[x][0] if len(parts[x]) == 1 else np.concatenate(parts[x]) for x in own.tolist()}
     n = np.array([len(sequences[x]) if x in sequences else 1 for x in range(design.size)])
     means, variances = moments.means_and_variances(n)
-    if over is not None and means is not None:
-        means[over] = 0.0
-    observed = _joined(shown, int(problem.observed.sum())) if joint else None
-    if serving is None and unsampled is None and over is None:
-        return Samples(list(sequences.values()), means, variances, num_blocks, observed=observed)
+    if serving is None and unsampled is None:
+        return Samples(list(sequences.values()), means, variances, num_blocks)
     serving = np.arange(design.size) if serving is None else serving
-    observed = None if observed is None else [observed[x] for x in serving.tolist()]
     if means is not None and variances is not None:
         means, variances = means[serving], variances[serving]
     nothing = np.empty(0, dtype=np.int64)
     found = [sequences.get(x, nothing) for x in serving.tolist()]
     shared = sum(map(len, found)) - int(n[own].sum())
-    return Samples(found, means, variances, num_blocks, shared, unsampled, observed)
-
-
-def _joined(parts: list[list[Array]], width: int) -> list[Array]:
-    """One array a pair, the blocks given back as they are joined."""
-    out = []
-    for blocks in parts:
-        out.append(np.concatenate([np.empty((0, width)), *blocks]) if len(blocks) != 1 else blocks[0])
-        blocks.clear()
-    return out
+    return Samples(found, means, variances, num_blocks, shared, unsampled)

@@ -30,7 +30,7 @@ from saddleback.sampling.batches import (
     hold,
     repeated_points,
 )
-from saddleback.sampling.buffer import ROUNDING, Counted, JointSamples, Samples, Value, at_ends
+from saddleback.sampling.buffer import ROUNDING, Counted, Samples, Value
 from saddleback.sampling.value_functions import PolicyValue, Support
 
 
@@ -49,8 +49,6 @@ class CountedBuffer(Counted):
     signal_variances: Array | None = None
     num_blocks: NDArray[np.int64] | None = None
     unsampled: NDArray[np.bool_] | None = None
-    certain: NDArray[np.bool_] | None = None
-    joint: JointSamples | None = None
     num_batches: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -68,7 +66,7 @@ class CountedBuffer(Counted):
         offsets, index, pieces = self.batches.parts.offsets, self.batches.index, []
         for x in range(self.design.size):
             piece = self.support[index[:, offsets[x] : offsets[x + 1]].ravel()]
-            if any(none is not None and none[x] for none in (self.unsampled, self.certain)):
+            if self.unsampled is not None and self.unsampled[x]:
                 piece = piece[:0]
             if isinstance(self.batches, CountBatches):
                 piece = generator(0, 0, x, 1 << 31).permutation(piece)
@@ -143,17 +141,15 @@ class CountedBuffer(Counted):
 def cut(samples: Samples, problem: CMDP, design: Design, num_batches: int) -> CountedBuffer:
     """Cut every pair's sequence into ``num_batches`` batches; what does not fill a batch stays unused.
 
-    A pair without samples stays where it is: a state that is not reached leads nowhere that the start would notice, and a
-    terminal one is where everything ends.
+    A pair without samples stays where it is: a state that is not reached leads nowhere that the start would notice.
     """
     T, drawn = num_batches, samples.total
-    certain = at_ends(problem, design)
-    none = [mask for mask in (samples.unsampled, certain) if mask is not None]
-    if none:
-        rows = zip(samples.next_states, design.states, np.any(none, axis=0), strict=True)
-        here = [np.full(T, s) if no else n for n, s, no in rows]
+    if samples.unsampled is not None:
+        here = [
+            np.full(T, s) if no else n
+            for n, s, no in zip(samples.next_states, design.states, samples.unsampled, strict=True)
+        ]
         samples = replace(samples, next_states=here)
-    joint = None if samples.observed is None else _joint(samples.next_states, samples.observed, problem)
     sizes = np.array([len(s) // T for s in samples.next_states], dtype=np.int64)
     rule = f"must leave at least one of the {min(map(len, samples.next_states))} samples per pair in every batch"
     enough = T >= 1 and bool(np.all(sizes >= 1))
@@ -179,22 +175,8 @@ def cut(samples: Samples, problem: CMDP, design: Design, num_batches: int) -> Co
         batches = hold(index, sizes, len(support))
         compiled = much or (many and isinstance(batches, SampleBatches))
     means, variances, unused = samples.signal_means, samples.signal_variances, drawn - T * batch
-    how = compiled, variances, samples.num_blocks, samples.unsampled, certain, joint
+    how = compiled, variances, samples.num_blocks, samples.unsampled
     return CountedBuffer(design, features, batches, sizes, support, means, unused, *how)
-
-
-def _joint(next_states: list[States], observed: list[Array], problem: CMDP) -> JointSamples:
-    """What was shown with each next state; nothing where a pair has no samples."""
-    rows = zip(next_states, observed, strict=True)
-    shown = [u if len(u) == len(s) else np.zeros((len(s), u.shape[1])) for s, u in rows]
-    return JointSamples(next_states, shown, np.flatnonzero(problem.observed))
-
-
-def repeated(buffer: CountedBuffer, times: int) -> CountedBuffer:
-    """As if every sample had come up so many times, in one batch: the same means with smaller errors."""
-    n, P = buffer.counts * times, buffer.empirical_model()
-    signals = buffer.signal_means, 0, False, buffer.signal_variances, None, buffer.unsampled, buffer.certain
-    return CountedBuffer(buffer.design, buffer.features, CountBatches([P], Parts(n)), n, buffer.support, *signals)
 
 
 def _pays_whole(num_states: int, batch: int) -> bool:

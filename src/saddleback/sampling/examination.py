@@ -78,12 +78,8 @@ def examine(
     notes.examined = True
     before, rng = model.num_queries, generator(seed, Stream.EXAMINATION, 0, 0)
     notes.again = _examine_functions(problem, rng)
-    over = problem.ended(np.asarray(pairs[0]))
-    going, ends = ((np.asarray(pairs[0])[rows], np.asarray(pairs[1])[rows]) for rows in (~over, over))
     try:
-        _examine_simulator(Questions(model, problem, *_some_of(going, _ASKED, rng), seed), _innermost(executor))
-        if len(ends[1]):
-            _examine_ends(problem, model, _some_of(ends, _ASKED, rng), seed)
+        _examine_simulator(Questions(model, problem, *_some_of(pairs, _ASKED, rng), seed), _innermost(executor))
     finally:
         calls, model.num_queries = model.num_queries - before, before
         if executor is not None and hasattr(executor, "check_calls"):
@@ -100,24 +96,6 @@ def _innermost(executor: Executor | None) -> Executor:
     """Who draws, inside whoever keeps or counts what is drawn."""
     inner = getattr(executor, "inner", None) or getattr(executor, "_inner", None)
     return (executor or InOrder()) if inner is None else _innermost(inner)
-
-
-def _examine_ends(problem: CMDP, model: GenerativeModel, pairs: tuple[States, Actions], seed: int) -> None:
-    """Refuse a terminal state that the simulator leaves, or where it pays; one that it will not be asked about is what it says."""
-    key = (seed, int(Stream.EXAMINATION), 1, 0)
-    try:
-        drawn = model.sample(*pairs, generator(*key), key)
-    except SimulatorError:
-        return
-    moved = ~problem.ended(drawn.next_states)
-    paid = np.zeros(len(moved), dtype=bool)
-    if drawn.signals is not None:
-        paid = (drawn.signals != 0)[:, problem.observed].any(axis=1)
-    for i in np.flatnonzero(moved | paid)[:1]:
-        found = f"goes on to state {model._shown(drawn.next_states[i])}" if moved[i] else f"returns {drawn.signals[i]}"  # type: ignore[index]
-        remedy = "leave it out of terminal, or let the simulator stay there with every signal 0"
-        where = {"state": model._shown(pairs[0][i]), "action": pairs[1][i], "key": key, "index": int(i)}
-        raise SimulatorError(f"{found} in a state that is declared terminal: {remedy}", **where, remedy=remedy)
 
 
 # ---- functions of pairs ------------------------------------------------------------------------------------------------
@@ -197,7 +175,7 @@ class Listed(Source):
         """The simulator's answer."""
         states, actions, key = self.questions[block.block]
         drawn = self.model.sample(states, actions, generator(*key), key)
-        self.check_drawn(drawn, states, actions, key)
+        self.check_signals(drawn, states, actions, key)
         return drawn
 
     def fault(self, block: Block, problem: str, index: int = 0) -> SimulatorError:

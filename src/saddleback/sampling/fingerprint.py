@@ -1,4 +1,4 @@
-"""What samples are samples of: the simulator, features, signals, discount, start, declarations and version, as a few short hashes.
+"""What samples are samples of: the simulator, features, signals, discount, start and version, as a few short hashes.
 
 The simulator is known by its answers: a handful of pairs is drawn with keys of their own, twice, and the answers hashed; and
 by its code (:mod:`~saddleback.simulators.sources`), for what these pairs do not show.
@@ -21,9 +21,8 @@ import numpy as np
 from saddleback._version import __version__
 from saddleback.errors import SimulatorError
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.digest import declared_digests, digest
+from saddleback.problem.digest import digest
 from saddleback.problem.spaces import Actions, Array, BoxStates, States
-from saddleback.problem.start import going_on
 from saddleback.sampling.blocks import Block, Source
 from saddleback.simulators.generative_model import Draw, GenerativeModel, Stream, first_difference, generator
 from saddleback.simulators.sources import sources_of
@@ -50,8 +49,6 @@ def fingerprint_of(problem: CMDP, model: GenerativeModel, ask: Ask | None = None
     The probes have a seed of their own, so that runs with different seeds can be seen to be of one problem.
     """
     states, actions = problem.some_pairs(_PROBES, generator(0, Stream.DESIGN, 0, 0))
-    declared = declared_digests(problem, states)
-    states, actions = going_on(problem.ended(states), states, actions)
     answers = _answers(Probes(model, problem, states, actions), ask or (lambda draw, tasks: [*map(draw, tasks)]))
     features = None if problem.features is None else problem.features.at(states, actions)
     space = problem.states
@@ -66,7 +63,6 @@ def fingerprint_of(problem: CMDP, model: GenerativeModel, ask: Ask | None = None
         "values": digest(*_values(problem, states, actions)),
         "start": digest(np.asarray(problem.start.states), problem.start.weights),
         "sources": sources_of(problem, model),
-        **({"declared": declared} if declared else {}),
     }
 
 

@@ -8,9 +8,7 @@ A solve passes through stages, and its peak is that of the largest. With n sampl
     held        min(8n, 12Te, 8Tcs)  positions, sparse or dense counts, whichever is smallest          (R^k: 8kn)
     φ           8sAd                 of the distinct next states, kept up to 1 GiB (maps that hold ψ: 8sd/A); 64 MB pieces besides
     P̂           12e, and 56·min(n, Tcs) while it is made
-    pooled      12e of the samples of both buffers, and 100e while they are divided in two (R^k: nothing is held twice)
-    proof       100 e of the fresh buffer, 8(8(1+m) + 12) a rollout, and the tapes of one chunk; on a table with o observed signals
-                8(1 + o)n more, and min(n, 512e) in the place of e
+    proof       100 e of the fresh buffer, 8(8(1+m) + 12) a rollout, and the tapes of one chunk
 
 The evaluator's buffer is drawn while the solver's is held, the certificate's while both are. The design comes first, 8nd
 for the features of its n candidates, and is given back but for the coreset. What a stage of sampling takes is stated beside
@@ -36,8 +34,6 @@ from saddleback.problem.spaces import BoxStates
 from saddleback.sampling.batches import COMPILED_PRODUCTS, COMPILED_SAMPLES, held_bytes, holding_bytes, model_bytes
 from saddleback.sampling.collect import BLOCK_BYTES, collecting_bytes, usual_batches
 from saddleback.sampling.counted_buffer import products
-from saddleback.sampling.joint_samples import joint_bytes
-from saddleback.sampling.pooled_buffer import pooling_bytes
 from saddleback.sampling.trajectories import steps_per_rollout, tape_bytes
 from saddleback.sampling.value_functions import evaluation_bytes, kept_bytes
 from saddleback.simulators.generative_model import BLOCK
@@ -102,12 +98,9 @@ def predict(
         first.after + second.cutting,
         kept + max(first.working, second.working),
     )
-    both = solver.samples + evaluation.samples
-    entries = 0 if problem.num_states is None else min(both, pairs * min(problem.num_states, max(1, both)))
-    table, dividing = pooling_bytes(entries)  # a view elsewhere
-    solving, kept, proving = max(solving, kept + dividing) + table, kept + table, 0.0
+    proving = 0.0
     if certificate:
-        fresh = _buffer(problem, pairs, num_signals, Lot(certificate, 1, pairs + certificate // BLOCK), joint=True)
+        fresh = _buffer(problem, pairs, num_signals, Lot(certificate, 1, pairs + certificate // BLOCK))
         proof = fresh.after + max(fresh.bound, fresh.evaluating, second.evaluating) + fresh.rollouts
         proving = kept + max(fresh.collecting, fresh.cutting, proof)
     base = float(CODE_BYTES + (_COMPILED if first.compiled or second.compiled else 0))
@@ -122,7 +115,7 @@ def predict_run(
 ) -> Prediction:
     """The same before the design is known: a solve with the usual parts from ``samples`` simulator calls."""
     pairs = _pairs(problem)
-    own = samples // 2
+    own = samples // 4
     T = usual_batches(max(1, own // pairs), problem.horizon)
     lots = [Lot(n, t, pairs + n // BLOCK, n > BLOCK * pairs) for n, t in ((own, T), (samples - own, 1))]
     return predict(problem, pairs, *lots, certificate=certificate, num_signals=num_signals, earlier=earlier)
@@ -162,8 +155,8 @@ class _Buffer(NamedTuple):
     compiled: bool
 
 
-def _buffer(problem: CMDP, c: int, num_signals: int, lot: Lot, policies: bool = False, joint: bool = False) -> _Buffer:
-    """With k coordinates or S states, A actions, d features (0: no φ is made) and m constraints; signals ``joint`` to next states."""
+def _buffer(problem: CMDP, c: int, num_signals: int, lot: Lot, policies: bool = False) -> _Buffer:
+    """With k coordinates or S states, A actions, d features (0: no φ is made) and m constraints."""
     features, S, A, m = problem.features, problem.num_states, problem.num_actions, problem.num_constraints
     n, T, (k, d) = lot.samples, lot.batches, (problem.states.dim if isinstance(problem.states, BoxStates) else 1, 0)
     if features is not None and not features.direct:
@@ -174,7 +167,7 @@ def _buffer(problem: CMDP, c: int, num_signals: int, lot: Lot, policies: bool = 
     sizes, copies = (s, A, d, 2 + m), 1 if isinstance(features, FeatureMatrix) else 2
     work = evaluating = evaluation_bytes(*sizes, copies=copies, policies=policies)
     raw = 8.0 * k * n
-    cutting, held, entries = 2 * raw, raw, float(n)
+    cutting, held, entries = 2 * raw, raw, n
     after = kept_bytes(*sizes, held=hasattr(features, "held"), policies=policies)
     if S is not None:
         held, (model, making) = held_bytes(n, T, c, s), model_bytes(n, T, c, s)
@@ -183,10 +176,7 @@ def _buffer(problem: CMDP, c: int, num_signals: int, lot: Lot, policies: bool = 
         factor = 12.0 * S**2 if S <= _FACTORED_STATES else 0.0
         chain = 0.0 if d else 60.0 * min(n, S * s) + 8.0 * S * A * (6 + m) + factor
         work = max(work, making, chain)
-        if joint and np.any(problem.observed):
-            kept, entries = joint_bytes(n, entries, int(problem.observed.sum()))
-            after, cutting = after + kept, cutting + kept
-    num = n / steps_per_rollout(problem.gamma) if problem.terminal is None else float(n)  # they may end at once
+    num = n / steps_per_rollout(problem.gamma)
     tape = tape_bytes(num, problem.gamma, k + num_signals + d + 2 + m)
     return _Buffer(
         raw=raw,

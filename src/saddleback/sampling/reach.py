@@ -55,7 +55,7 @@ def drawn_in_reach(
         planned.setdefault(task.pair // A, []).append(task)
     served = np.zeros(S * A, dtype=bool)
     served[own] = True
-    sampled, front, over = *np.zeros((2, S), dtype=bool), problem.ended(np.arange(S))
+    sampled, front = np.zeros((2, S), dtype=bool)
     for x, states in enumerate(held):
         sampled[x // A] |= len(states) > 0
         front[states] = True
@@ -65,7 +65,7 @@ def drawn_in_reach(
         done |= front
         new = np.flatnonzero(front).tolist()
         level = [task for s in new for task in planned.get(s, ())]
-        late = np.array([s for s in new if s not in planned and not sampled[s] and not over[s]], dtype=np.int64)
+        late = np.array([s for s in new if s not in planned and not sampled[s]], dtype=np.int64)
         if late.size:
             wanted = np.zeros((S, A), dtype=np.int64)
             wanted[late] = 1
@@ -81,4 +81,4 @@ def drawn_in_reach(
             sampled[block.pair // A] = True
             front[draw.next_states] = True
         front &= ~done
-    return drawn, np.repeat(sampled | over, A)
+    return drawn, np.repeat(sampled, A)

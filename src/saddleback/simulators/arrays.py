@@ -63,8 +63,6 @@ def table_of(
         more["ranges"] = tuple(c.range for c in constraints)
     if any(c.units == "per-step" for c in constraints):
         more["units"] = tuple(c.units for c in constraints)
-    if any(c.total is not None for c in constraints):
-        more["totals"] = tuple(c.total for c in constraints)
     H = 1.0 / (1.0 - gamma) if gamma < 1 else 1.0  # a gamma of 1 is refused by the table
     return Table.of(
         P,

@@ -34,7 +34,6 @@ from saddleback.errors import InputError, SaddlebackError, SimulatorError, requi
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.names import Action, state_space
 from saddleback.problem.spaces import Actions, FiniteStates, States, StateSpace, returned_numbers
-from saddleback.problem.start import going_on
 from saddleback.simulators.generative_model import (
     EXPECTED,
     NOT_DRAWN_AGAIN,
@@ -263,7 +262,7 @@ def _probes(problem: CMDP) -> tuple[States, Actions]:
         states = np.resize(states, n)
     else:
         states = np.array(starts[np.arange(n) % len(starts)])
-    return going_on(problem.ended(states), states, np.arange(n) % problem.num_actions)
+    return states, np.arange(n) % problem.num_actions
 
 
 class _Watched(np.random.Generator):

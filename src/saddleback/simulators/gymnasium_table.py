@@ -4,7 +4,7 @@
 
 The reward of a pair is the mean over its outcomes. An episode that ends goes on for ever where it ended, with reward and
 costs zero: a state that is only ever entered by ending is made absorbing itself. Where the same state can also be entered,
-or started in, without ending, *all* endings lead to one more state, number S, called "done". These states are declared terminal.
+or started in, without ending, *all* endings lead to one more state, number S, called "done".
 """
 
 from __future__ import annotations
@@ -43,14 +43,12 @@ def from_gymnasium_table(
     rho: ArrayLike | None = None,
     name: str | None = None,
     reward_range: tuple[float, float] | None = None,
-    reward_total: tuple[float, float] | None = None,
     **options: Any,
 ) -> Table:
     """A table from an environment with ``P``, or from its id (then ``options`` go to ``gymnasium.make``).
 
     A constraint's signal is an array ``(S, A)``, a function ``(states, actions) -> (n,)``, or an array ``(S, A, S)`` of
     what each transition costs, such as one for every step into a hole. ``rho`` is the environment's start if left out.
-    ``reward_total``, and ``total`` of a constraint, are what they add up to in an episode, if that is known.
     """
     if isinstance(env, str):
         name, env = name or env, optional_package("gymnasium", "gymnasium", "this adapter").make(env, **options)
@@ -64,7 +62,6 @@ def from_gymnasium_table(
     costs = [_cost(c, found, absorbing, S, A) for c in constraints]
     reward = _mean(found, found.reward, n, A)
     more: dict[str, Any] = {"name": name or type(bare).__name__, "reward_range": reward_range}
-    more |= {"terminal": np.isin(np.arange(n), absorbing) if len(absorbing) else None, "reward_total": reward_total}
     if n > S:
         more["state_names"] = [*map(str, range(S)), "done"]
     return table_of(P.tocsr(), reward, costs, constraints, gamma=gamma, rho=start, **more)

@@ -37,8 +37,7 @@ class Table:
 
     Build it with :meth:`Table.of`, which checks everything. ``reward_range`` and ``ranges`` (one per constraint) declare
     the span of the signals where it is not their smallest and largest value. Thresholds are discounted totals; ``units`` says
-    which of them are shown per step. ``terminal`` states ``(S,)``, and what signals add up to in an episode (``reward_total``, and
-    ``totals``, one per constraint), are declared as for a CMDP; with ``declares_successors`` the agent knows which entries of P are 0.
+    which of them are shown per step.
     """
 
     P: scipy.sparse.csr_array
@@ -58,10 +57,6 @@ class Table:
     minimise: bool = False
     units: tuple[UnitName, ...] | None = None
     preferred: Sequence[int] | None = None
-    terminal: NDArray[np.bool_] | None = None
-    reward_total: tuple[float, float] | None = None
-    totals: tuple[tuple[float, float] | None, ...] | None = None
-    declares_successors: bool = False
 
     @classmethod
     def of(
@@ -120,13 +115,7 @@ class Table:
             actions_allowed=allowed,
             **more,
         )
-        problem = table.problem()  # the problem checks ranges, thresholds, gamma, rho and features
-        if isinstance(problem.terminal, np.ndarray):
-            ends = np.flatnonzero(problem.terminal)
-            staying = table.P[(ends[:, None] * A + np.arange(A)).ravel()][:, ends].sum(axis=1)
-            for i in np.flatnonzero(np.abs(np.asarray(staying).ravel() - 1) > ROW_SUM_TOLERANCE)[:1]:
-                where, rule = _row_name(int(ends[i // A]) * A + int(i) % A, A), "must stay in terminal states"
-                raise InputError(where, rule, "a way out", "leave the state out of terminal, or let it stay")
+        table.problem()  # the problem checks ranges, thresholds, gamma, rho and features
         return table
 
     @property
@@ -143,12 +132,8 @@ class Table:
         """What the agent knows."""
         m, H = len(self.names), 1.0 / (1.0 - self.gamma) if self.gamma < 1 else 1.0  # a gamma of 1 is refused below
         ranges, units = self.ranges or (None,) * m, self.units or ("discounted",) * m
-        totals = self.totals or (None,) * m
-        rows = zip(self.names, self.constraints, self.senses, self.thresholds, ranges, units, totals, strict=True)
-        constraints = [
-            Constraint(n, c, sense, Unit(unit, H).of(b), span, unit, total)
-            for n, c, sense, b, span, unit, total in rows
-        ]
+        rows = zip(self.names, self.constraints, self.senses, self.thresholds, ranges, units, strict=True)
+        constraints = [Constraint(n, c, sense, Unit(unit, H).of(b), span, unit) for n, c, sense, b, span, unit in rows]
         return CMDP(
             gamma=self.gamma,
             start=Start.over_all(self.rho),
@@ -163,9 +148,6 @@ class Table:
             actions_allowed=self.actions_allowed,
             minimise=self.minimise,
             preferred=self.preferred,
-            terminal=self.terminal,
-            successors=self.P if self.declares_successors else None,
-            reward_total=self.reward_total,
         )
 
     def simulator(self) -> GenerativeModel:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from statistics import NormalDist
 from typing import cast
 
 import numpy as np
@@ -44,7 +43,6 @@ from saddleback.solving.promise import context_for, guarantee_remark, linearity_
 from saddleback.solving.solution import Solution, no_policy, out_of_reach, verdict_on
 
 _MOST_TIGHTENINGS = 8
-_INSIDE = 0.65  # standard errors by which a relaxed target lies inside of the limit
 _REACH = 1e-4  # of H: how exactly the best of a constraint is found
 _BENT = 1e-6  # residual of known signals above which the features are said not to be linear
 _MOST_STATIONARY = 5000  # states of a problem that gets one stationary policy too
@@ -124,33 +122,14 @@ def find_policy(
     dual = kind.configure(context, **options)
     for attempt in range(1, 1 + _MOST_TIGHTENINGS):
         with phase("looking for the best mixture of policies"):
-            known = parts.oracle.steps if kind.retargets and parts.pool is not None else ()
-            watcher = dual_watcher(callbacks, progress, parts.problem, dual, attempt)
-            outcome = run(parts.oracle, dual, watcher, known)
+            outcome = run(parts.oracle, dual, dual_watcher(callbacks, progress, parts.problem, dual, attempt))
             limits = mixture_interval(parts, outcome, settings.confidence)
-        if not kind.retargets or settings.method.target is not None:
-            break
-        strict = settings.feasibility == "strict"
-        raised = _raised_target(parts, dual, limits) if strict else _inside(parts, dual, outcome, limits, settings)
-        if raised is None:
+        raised = _raised_target(parts, dual, limits) if settings.feasibility == "strict" and kind.retargets else None
+        if raised is None or settings.method.target is not None:
             break
         context = context_for(parts, slater, settings, raised)
         dual = kind.configure(context, **options)
     return _solved(problem, parts, settings, slater, context, dual, outcome, limits, bent)
-
-
-def _inside(parts: Prepared, dual: Dual, outcome: Outcome, limits: Interval, settings: Settings) -> Array | None:
-    """A target a little inside of b, once: the mixture that just meets b by the samples misses it as often as not.
-
-    Only where all samples chose it; whoever asks for an a-priori guarantee has a target from there.
-    """
-    b, z = parts.problem.thresholds, NormalDist().inv_cdf((1 + settings.confidence) / 2)
-    if parts.pool is None or np.any(dual.target != b):
-        return None
-    inside = b + _INSIDE * (limits.high - limits.low)[1:] / (2 * z)
-    known = np.array([values for _, values in parts.oracle.columns])
-    met = np.all(outcome.values[1:] >= inside)
-    return None if met or solve_master(known, inside) is None else np.asarray(inside)
 
 
 def _raised_target(parts: Prepared, dual: Dual, limits: Interval) -> Array | None:
@@ -220,7 +199,7 @@ def record_of(parts: Prepared, settings: Settings) -> Choices:
         "coreset": parts.design.size,
         "rank": parts.design.rank,
         "condition": parts.design.condition,
-        "batches": parts.buffer.num_batches,
+        "batches": parts.evaluation_buffer.num_batches,
     }
 
 
@@ -280,7 +259,7 @@ def stationary_copy(parts: Prepared, mixture: MixturePolicy) -> Stationary | Non
     where μ_k is the discounted occupancy of member k. With the true P this keeps every value exactly; with the estimated P̂
     used here it does so approximately, so the policy is evaluated anew and labelled.
     """
-    problem, buffer = parts.problem, parts.buffer
+    problem, buffer = parts.problem, parts.evaluation_buffer
     S, A = problem.num_states, problem.num_actions
     if S is None or S > _MOST_STATIONARY or parts.design.operator is not None or parts.design.size != S * A:
         return None

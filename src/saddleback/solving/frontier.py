@@ -47,8 +47,7 @@ class FrontierPoint:
     """The best mixture at one threshold, in discounted totals; ``gap`` bounds what it leaves of F̂.
 
     ``low`` and ``high`` are proved limits of the true frontier there, once the frontier has been certified; ``low`` is
-    None where no policy is proved to meet the threshold. ``if_linear`` names the one of them, "low" or "high", that is not proved but
-    needs P to be linear in the features.
+    None where no policy is proved to meet the threshold.
     """
 
     threshold: float
@@ -59,7 +58,6 @@ class FrontierPoint:
     mixture: MixturePolicy
     low: float | None = None
     high: float | None = None
-    if_linear: str | None = None
 
     def to_json(self, unit: Unit | None = None) -> dict[str, Any]:
         """One JSON-ready object; threshold and price also in the ``unit`` of the constraint, where it is no total."""
@@ -67,15 +65,7 @@ class FrontierPoint:
         row |= {"multiplier": self.multiplier, "gap": self.gap, "weights": self.mixture.weights.tolist()}
         if unit is not None and unit.per_step:
             row["in_units"] = {"threshold": unit.of(self.threshold), "price": unit.price_of(self.multiplier)}
-        if self.high is None and self.low is None:
-            return row
-        row |= {"low": self.low, "high": self.high}
-        # What assumes linearity is not among what is proved.
-        return (
-            row
-            if self.if_linear is None
-            else row | {self.if_linear: None, "if_linear": {self.if_linear: row[self.if_linear]}}
-        )
+        return row if self.high is None else {**row, "low": self.low, "high": self.high}
 
 
 @dataclass
@@ -89,7 +79,6 @@ class Frontier:
     band: Band | None = None
     ask: bool = True  # or answer from the columns that are known, with the gap that they leave
     _asked: list[Array] = field(default_factory=list)
-    _ends: tuple[float, float] | None = None
 
     @property
     def problem(self) -> CMDP:
@@ -134,15 +123,7 @@ class Frontier:
         return [self._point(t, b) for t, b in zip(user, targets, strict=True)]
 
     def ends(self) -> tuple[float, float]:
-        """V̂_c where the others alone bind, and the largest V̂_c that the others allow, in the paper's units.
-
-        Found once: policies that are asked for later may be as good and use less, and the curve stays where it was drawn.
-        """
-        if self._ends is None:
-            self._ends = self._find_ends()
-        return self._ends
-
-    def _find_ends(self) -> tuple[float, float]:
+        """V̂_c where the others alone bind, and the largest V̂_c that the others allow, in the paper's units."""
         m, i, b = self.problem.num_constraints, self.constraint, self.problem.thresholds
         self.parts.oracle.prefetch(np.eye(1 + m))
         loose = -np.inf * np.ones(m)
@@ -210,15 +191,7 @@ class Frontier:
             gap * self.problem.reward_span,
             MixturePolicy.of([known[i][0] for i in used], master.weights[used]),
             *self._limits(target),
-            self._if_linear,
         )
-
-    @property
-    def _if_linear(self) -> str | None:
-        """Which end of the band needs P to be linear in the features."""
-        if self.band is None or not self.band.if_linear:
-            return None
-        return "low" if self.problem.minimise else "high"
 
     def _limits(self, target: Array) -> tuple[float | None, float | None]:
         """What is proved of the frontier at ``target``, in the user's units."""
@@ -250,7 +223,9 @@ class Frontier:
         for point in chosen:
             sigma = simplex_point(upper_bound(columns, priced, self._target(point.threshold), 0.0)[0].tolist())
             sigmas[sigma.tobytes()] = sigma
-        guide = Guide(self.problem, self.parts.design, self.parts.earlier, None, None)
+        design, buffers = self.parts.design, (self.parts.solver_buffer, self.parts.evaluation_buffer)
+        earlier = [b for b in buffers if b is not None and b.design is design]
+        guide = Guide(self.problem, design, earlier, None, None)
         request, model = (
             Request(samples, seed, delta, executor=executor),
             as_simulator(self.problem, simulator).metered(),

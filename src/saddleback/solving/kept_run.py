@@ -201,7 +201,7 @@ def _frontier(parts: Prepared, confidence: float) -> FrontierRecord | None:
 
 def _entries(parts: Prepared) -> int:
     """Numbers of φ at the next states of the evaluator's samples; none for a table."""
-    return 0 if parts.design.operator is None else parts.buffer.num_samples * len(parts.design.operator)
+    return 0 if parts.design.operator is None else parts.evaluation_buffer.num_samples * len(parts.design.operator)
 
 
 def _curve(parts: Prepared, constraint: int) -> tuple[Frontier, list[FrontierPoint]]:

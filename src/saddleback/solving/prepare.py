@@ -25,14 +25,7 @@ from saddleback.designs.design import Design
 from saddleback.errors import InputError, Remark, require
 from saddleback.method.evaluators.lstd import LSTD
 from saddleback.method.framework import Seated
-from saddleback.method.oracles import (
-    Allocating,
-    Evaluator,
-    InteractiveEvaluator,
-    InteractiveSolver,
-    Solver,
-    needs_of,
-)
+from saddleback.method.oracles import Allocating, InteractiveEvaluator, InteractiveSolver, needs_of
 from saddleback.problem.actions import serving_pairs
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Array
@@ -40,19 +33,17 @@ from saddleback.runs.settings import Method
 from saddleback.sampling.blocks import Executor
 from saddleback.sampling.buffer import Buffer, Samples, counted
 from saddleback.sampling.candidate_pool import grown, growth_remark, may_grow
-from saddleback.sampling.collect import collect
+from saddleback.sampling.collect import batches_and_counts, collect
 from saddleback.sampling.counted_buffer import cut
 from saddleback.sampling.examination import examine
 from saddleback.sampling.memory import Lot, check, check_size, predict, predict_run
-from saddleback.sampling.pooled_buffer import pooled
 from saddleback.sampling.reach import Spare
 from saddleback.sampling.store.buffers import OnRay, buffer_maker, excerpt
 from saddleback.sampling.store.sample_store import SampleStore
 from saddleback.sampling.streamed_buffer import StreamedBuffer
 from saddleback.simulators.generative_model import GenerativeModel, Sampler, Stream, generator
 from saddleback.solving.focused_allocation import focused_counts
-from saddleback.solving.prepared import Chosen, Prepared, oracle_of, parts_of, pooled_oracle
-from saddleback.solving.shares import batches, divided_by, shares
+from saddleback.solving.prepared import USUAL_PARTS, Chosen, Prepared, oracle_of, parts_of
 from saddleback.solving.table_size import may_skip, shared_over, table_remarks
 from saddleback.solving.ties import ties_of
 
@@ -85,17 +76,14 @@ def prepare(
     examine(problem, model, seed, (design.states, design.actions), executor)
     problem, interactive = chosen.problem, isinstance(solver, InteractiveSolver)
     samples -= explored if held is None else 0
-    pooling = pools(problem, method, solver, evaluator)
-    divided = divided_by(method, interactive, pooling)
-    own_share, share = shares(samples, divided)
-    own_T, own_counts = batches(problem, design, own_share, method, names["design"] == "full", divided)
-    T, counts = batches(problem, design, share, method, names["design"] == "full", divided)
+    own_share, share = _shares(samples, method, interactive)
+    own_T, own_counts = _batches(problem, design, own_share, method, names["design"] == "full")
+    T, counts = _batches(problem, design, share, method, names["design"] == "full")
     batched = needs_of(evaluator, problem).batches
     serving = serving_pairs(problem.stand_ins, design.states, design.actions)
     held_counts = [n if serving is None else n[serving] for n in (own_counts, counts)]  # a pair may hold another's
     own_lot, lot = Lot.of(held_counts[0], own_T), Lot.of(held_counts[1], T if batched else 1)
-    one = method.buffers == 1 and not interactive
-    own_lot, lot = Lot() if interactive else own_lot, Lot() if one else lot
+    own_lot, lot = Lot() if interactive else own_lot, Lot() if method.buffers == 1 and not interactive else lot
     _check_memory(problem, design, model, own_lot, lot, held, not isinstance(evaluator, LSTD))
 
     def draw(
@@ -127,13 +115,11 @@ def prepare(
     T = T if batched else 1
     if isinstance(solver, Allocating):
         rule = f"must be 2 for {names['solver']}, whose samples are not cut into batches"
-        require(method.buffers != 1, "buffers", rule, method.buffers, "let the evaluator have its own")
+        require(method.buffers == 2, "buffers", rule, method.buffers, "let the evaluator have its own")
         # GSS collects i.i.d. from the design.
         own, own_counts = solver.allocate(design, int(own_counts.sum()), generator(seed, Stream.SOLVER, 0, 1 << 30))
         own_T = 1
     before = (None, None) if held is None else (held.solver_buffer, held.evaluation_buffer)
-    if pooling and design.operator is None:
-        own_T = 1  # on a table nobody asks for batches
     skips = may_skip(problem, design, method, own_counts) and own is design and not batched
     spare = Spare() if skips else None
     found = draw(Stream.SOLVER, own, own_counts, before[0], spare)
@@ -144,54 +130,22 @@ def prepare(
         own_T = max(1, min(own_T, min((len(n) for n in found.next_states if len(n)), default=1)))
     solver_buffer = cut(found, problem, own, own_T)
     evaluation_buffer, drawn = solver_buffer, explored + solver_buffer.num_samples
-    if not one:
-        left = samples - found.total
+    if method.buffers == 2:
         if solver_buffer.unsampled is None:
             spare = None
         else:
-            _, counts, spare = shared_over(problem, design, ~solver_buffer.unsampled, left, True)
+            _, counts, spare = shared_over(problem, design, ~solver_buffer.unsampled, samples - found.total, True)
         if T == 1 and method.mode == "default" and method.allocation is None and own is design:
-            kept = 0 if spare is None else spare.total
-            counts = focused_counts(problem, solver, solver_buffer, counts, left - kept if pooling else None)
+            counts = focused_counts(problem, solver, solver_buffer, counts)
         evaluation_buffer = cut(draw(Stream.EVALUATION, design, counts, before[1], spare), problem, design, T)
         drawn += evaluation_buffer.num_samples
     remarks = (*remarks, *table_remarks(problem, evaluation_buffer, drawn))
-    found_on = solver_buffer, evaluation_buffer
-    parts = wired(problem, design, found_on, solver, evaluator, drawn, names, remarks, method, explored)
+    buffers, grid = (solver_buffer, evaluation_buffer), method.grid
+    ties = ties_of(problem, evaluation_buffer) if method.mode == "default" and grid is None else None
+    oracle = oracle_of(problem, solver, solver_buffer, evaluator, evaluation_buffer, grid, ties)
+    parts = Prepared(problem, design, *buffers, solver, evaluator, oracle, drawn, names, remarks, grid, explored)
+    parts = dataclasses.replace(parts, ties=ties)
     return parts if held is None else dataclasses.replace(parts, used_seeds=held.used_seeds)
-
-
-def pools(problem: CMDP, method: Method, solver: object, evaluator: object) -> bool:
-    """Whether all samples find and value every policy: unless asked otherwise, where nothing is promised beforehand."""
-    apart = isinstance(solver, (InteractiveSolver, Allocating)) or any(
-        needs_of(part, problem).batches for part in (solver, evaluator)
-    )
-    return method.buffers is None and method.mode == "default" and method.grid is None and not apart
-
-
-def wired(
-    problem: CMDP,
-    design: Design,
-    buffers: tuple[Buffer, Buffer],
-    solver: Solver,
-    evaluator: Evaluator,
-    samples: int,
-    names: dict[str, str],
-    remarks: tuple[Remark, ...],
-    method: Method,
-    explored: int = 0,
-) -> Prepared:
-    """Oracles on two buffers, which may be one, apart or pooled."""
-    grid, usual = method.grid, method.mode == "default" and method.grid is None
-    if pools(problem, method, solver, evaluator):
-        pool = pooled(problem, *buffers)
-        ties = ties_of(problem, pool)
-        oracle, bias = pooled_oracle(problem, solver, evaluator, pool, ties)
-    else:
-        pool, bias, ties = None, None, ties_of(problem, buffers[1]) if usual else None
-        oracle = oracle_of(problem, solver, buffers[0], evaluator, buffers[1], grid, ties)
-    parts = Prepared(problem, design, *buffers, solver, evaluator, oracle, samples, names, remarks, grid, explored)
-    return dataclasses.replace(parts, ties=ties, pool=pool, optimism=bias)
 
 
 def prepare_from(
@@ -218,23 +172,25 @@ def prepare_from(
         raise InputError("evaluator", "must not play where samples are stored", names["evaluator"], "use lstd")
     design = designer.design(problem)
     make = buffer_maker(problem, store, design, buffer)
-    streams = (Stream.SOLVER, Stream.EVALUATION)[: method.buffers or 2]
+    streams = (Stream.SOLVER, Stream.EVALUATION)[: method.buffers]
     T = num_batches
     if T is None:
         held = [store.held(stream, design.size) for stream in streams]
-        usual = [batches(problem, design, int(n.sum()), method, design.operator is None)[0] for n in held]
+        usual = [_batches(problem, design, int(n.sum()), method, design.operator is None)[0] for n in held]
         T = [max(1, int(n.min(initial=most, where=n > 0))) for n, most in zip(held, usual, strict=True)]
     own = make(Stream.SOLVER, T[0])
     evaluation, drawn = own, own.num_samples
-    if method.buffers != 1:
+    if method.buffers == 2:
         evaluation = make(Stream.EVALUATION, T[-1] if needs_of(evaluator, problem).batches else 1)
         drawn += evaluation.num_samples
     hints = None
     if isinstance(own, StreamedBuffer) or isinstance(evaluation, StreamedBuffer):
         hints = tuple(cut(excerpt(store, stream, problem, design), problem, design, 1) for stream in streams)
+    ties = ties_of(problem, evaluation) if method.mode == "default" and method.grid is None else None
+    oracle = oracle_of(problem, solver, own, evaluator, evaluation, method.grid, ties)
     remarks = tuple(chosen.remarks())
-    parts = wired(problem, design, (own, evaluation), solver, evaluator, drawn, names, remarks, method)
-    return dataclasses.replace(parts, hints=hints, used_seeds=store.used_seeds)
+    parts = Prepared(problem, design, own, evaluation, solver, evaluator, oracle, drawn, names, remarks, method.grid)
+    return dataclasses.replace(parts, hints=hints, used_seeds=store.used_seeds, ties=ties)
 
 
 def _designed(
@@ -264,6 +220,28 @@ def _designed(
     if grew is not None and explored:
         remarks.append(Remark("candidates", growth_remark(grew)))
     return chosen, design, explored, (*remarks, _ONE_BUFFER) if method.buffers == 1 else tuple(remarks)
+
+
+def _batches(problem: CMDP, design: Design, samples: int, method: Method, full: bool) -> tuple[int, NDArray[np.int64]]:
+    """T and the samples of each pair, as the method shares out so many."""
+    allocation = method.allocation or USUAL_PARTS[method.mode, full][3]
+    literal = method.mode == "literal"
+    return batches_and_counts(
+        problem, design, samples, literal=literal, batch_size=method.batch_size, allocation=allocation
+    )
+
+
+def _shares(samples: int, method: Method, interactive: bool) -> tuple[int, int]:
+    """The solver's and the evaluator's samples.
+
+    Half each where guarantees are at stake (an interactive solver's half is a limit). Otherwise a quarter for the solver:
+    on linear and tabular problems alike its error is second order, the evaluator's is what a user sees.
+    """
+    if method.buffers == 1 and not interactive:
+        return samples, samples
+    if interactive or method.mode == "literal" or method.grid is not None:
+        return samples // 2, samples // 2
+    return samples // 4, samples - samples // 4
 
 
 def _check_memory(

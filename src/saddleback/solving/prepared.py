@@ -17,13 +17,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
 from saddleback.designs.design import Design, Designer
 from saddleback.errors import InputError, Remark, require
 from saddleback.features import OneHot
-from saddleback.method.framework import EvaluatePolicy, Oracle, SolveRewards
+from saddleback.method.framework import Oracle
 from saddleback.method.oracles import (
     Evaluator,
     InteractiveEvaluator,
@@ -35,25 +34,16 @@ from saddleback.method.oracles import (
 )
 from saddleback.method.solvers.plug_in import fixed_point
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.digest import declared_digests
-from saddleback.problem.numerics import Stream, generator
 from saddleback.problem.policies import GreedyPolicy, Policy, as_table
 from saddleback.problem.spaces import Array
 from saddleback.problem.user_code import Guarded, guarded
 from saddleback.runs.settings import Method, Part
 from saddleback.sampling.buffer import Buffer
-from saddleback.sampling.counted_buffer import CountedBuffer
-from saddleback.sampling.pooled_buffer import PooledBuffer, halves
 from saddleback.simulators.generative_model import derived_seed
 from saddleback.simulators.seed_rounds import AGAIN
-from saddleback.solving.pooling import HALF_SHARE, Optimism, optimism, share_of
 from saddleback.solving.ties import Ties, ties_of
 
 # Finite problems up to this size keep policies as action tables, so that equal ones are merged.
-# How often a table's samples are divided in two to measure what they flatter their own choice by, and up to how many pairs.
-_DIVISIONS, _DIVIDED = 3, 20_000
-_ONE_ERROR = 0.6826894921370859  # the confidence of one standard error
-_OTHER_PAIRS = 1024  # whose signals tell one question from another, besides those of the design
 _TABLE_STATES, _TABLE_PAIRS = 200_000, 1 << 27
 
 USUAL_PARTS = {  # (mode, tabular): solver, evaluator, design, allocation
@@ -111,8 +101,6 @@ def _part(kind: str, given: Any, usual: str) -> tuple[str, Any]:
 class Prepared:
     """Everything after sampling: a pure function of (problem, buffers).
 
-    ``pool`` are the samples of both buffers, where they find and value every policy together, and ``optimism`` is what
-    is taken off their values for it (:mod:`.pooling`).
     ``hints`` are smaller buffers in memory that guide a certificate where the samples themselves are elsewhere.
     ``used_seeds`` is the one register of the seeds with which anything was proved about what these samples suggested, each with
     what was asked: whoever asks something else, under whatever problem, may ask because of an earlier proof. All that is made of
@@ -133,8 +121,6 @@ class Prepared:
     explored: int = 0
     hints: tuple[Buffer, ...] | None = None
     ties: Ties | None = None
-    pool: Buffer | None = None
-    optimism: Optimism | None = None
     used_seeds: dict[int, str] = field(default_factory=dict, repr=False, compare=False)
 
     def fresh_seed(self, seed: int) -> int:
@@ -151,11 +137,9 @@ class Prepared:
         The same question once more has the same answer from the same samples, and proves nothing new.
         """
         told, problem, design = hashlib.sha256(), self.problem, self.design
-        others = problem.some_pairs(_OTHER_PAIRS, generator(0, Stream.DESIGN, 0, 0))  # rollouts go beyond a coreset
-        signals = [problem.utilities(*pairs) for pairs in ((design.states, design.actions), others)]
+        signals = problem.utilities(design.states, design.actions)
         start = np.asarray(problem.start.states), problem.start.weights
-        declared = [declared_digests(problem, states) for states in (design.states, others[0])]
-        asked_of = (*signals, problem.thresholds, problem.base, problem.scale, *start, problem.stand_ins, *declared)
+        asked_of = (signals, problem.thresholds, problem.base, problem.scale, *start, problem.stand_ins)
         for part in (*asked_of, *question):
             told.update(np.asarray(part).tobytes() if isinstance(part, np.ndarray) else repr(part).encode())
         asked, rule = told.hexdigest(), "must not have been used for a certificate of these samples before"
@@ -163,34 +147,14 @@ class Prepared:
         yield
         self.used_seeds[seed] = asked
 
-    @property
-    def buffer(self) -> Buffer:
-        """The samples that policies are valued on."""
-        return self.evaluation_buffer if self.pool is None else self.pool
-
-    @property
-    def earlier(self) -> list[Buffer]:
-        """What guides a certificate: all samples as one buffer on a table, else those over the coreset, the evaluator's last."""
-        if self.hints is not None:
-            return list(self.hints)
-        if self.pool is not None and self.design.operator is None:
-            return [self.pool]
-        own = self.solver_buffer
-        apart = own is not None and own is not self.evaluation_buffer and own.design is self.design
-        return [own, self.evaluation_buffer] if apart and own is not None else [self.evaluation_buffer]
-
     def interval(self, policy: Policy, confidence: float) -> Interval:
         """The evaluator's measured limits for one policy."""
-        found = self.evaluator.interval(self.problem, self.buffer, policy, confidence)
-        if self.optimism is None:
-            return found
-        bias, H = self.optimism.of(policy), self.problem.horizon
-        return Interval(*(np.clip(end - bias, 0.0, H) for end in (found.low, found.high)))
+        return self.evaluator.interval(self.problem, self.evaluation_buffer, policy, confidence)
 
     def optimum(self, sigma: Array) -> float:
-        """The best value at ρ of □_σ on the estimated model of all that values policies: errs upwards. H where unknown."""
+        """The best value at ρ of □_σ on the estimated model of the evaluation buffer: errs upwards. H where unknown."""
         problem = self.problem
-        theta, converged = fixed_point(problem, self.buffer, sigma[None], 1e-7, 20_000)
+        theta, converged = fixed_point(problem, self.evaluation_buffer, sigma[None], 1e-7, 20_000)
         if not converged[0]:
             return problem.horizon
         at_start = problem.required_features().maximum(problem.start.states, np.ascontiguousarray(theta[:, 0]))
@@ -206,16 +170,11 @@ class Prepared:
         same = (problem.num_actions, problem.states, problem.gamma) == (mine.num_actions, mine.states, mine.gamma)
         rule = "must keep states, actions and discount to reuse samples"
         require(same, "problem", rule, problem.name, "solve afresh")
-        ends = [x if x is None or callable(x) else np.asarray(x).tobytes() for x in (mine.terminal, problem.terminal)]
-        require(ends[0] == ends[1], "terminal", "must be the same to reuse samples", "others", "solve afresh")
-        # The samples were held against those that were declared then.
-        rule, remedy = "must be the same to reuse samples", "leave them out, or solve afresh"
-        require(_follows(problem.successors, mine.successors), "successors", rule, "others", remedy)
         held, wanted = mine.actions_allowed, problem.actions_allowed
         sampled = held is None or (wanted is not None and not np.any(wanted & ~held))
         rule = "must allow no action that was not allowed when the samples were drawn"
         require(sampled, "actions_allowed", rule, "others", "solve afresh")
-        missing = self.buffer.unsampled
+        missing = self.evaluation_buffer.unsampled
         known = missing is None or not np.any(missing[np.asarray(problem.start.states) * mine.num_actions])
         require(known, "start", "must begin in states that were sampled, to reuse samples", "others", "solve afresh")
         if theirs is not None:
@@ -225,10 +184,7 @@ class Prepared:
             raise InputError("reuse", "must not be asked of interactive oracles", self.names["solver"], "solve afresh")
         self._check_observed(problem)
         problem = dataclasses.replace(problem, features=ours, candidates=mine.candidates)
-        ties = None if self.ties is None else ties_of(problem, self.buffer)
-        if self.pool is not None:
-            oracle, bias = pooled_oracle(problem, self.solver, self.evaluator, self.pool, ties)
-            return dataclasses.replace(self, problem=problem, oracle=oracle, samples=0, ties=ties, optimism=bias)
+        ties = None if self.ties is None else ties_of(problem, self.evaluation_buffer)
         buffers = self.solver_buffer, self.evaluator, self.evaluation_buffer
         oracle = oracle_of(problem, self.solver, *buffers, self.resolution, ties)
         # A problem chosen after these samples were seen is not independent of them: no grid, no a-priori guarantee.
@@ -248,15 +204,6 @@ class Prepared:
             rule_of_range = f"must have a range that holds [{was.low:g}, {was.high:g}], in which it was observed"
             held = now.low <= was.low and was.high <= now.high
             require(held, now.name, rule_of_range, f"[{now.low:g}, {now.high:g}]", remedy)
-
-
-def _follows(wanted: scipy.sparse.csr_array | None, held: scipy.sparse.csr_array | None) -> bool:
-    """Whether nothing is declared of next states that was not declared when the samples were drawn."""
-    if wanted is None or wanted is held:
-        return True
-    return held is not None and all(
-        np.array_equal(*ends) for ends in ((wanted.indptr, held.indptr), (wanted.indices, held.indices))
-    )
 
 
 def canonical(problem: CMDP, policy: Policy) -> Policy:
@@ -279,40 +226,12 @@ def oracle_of(
     ties: Ties | None = None,
 ) -> Oracle:
     """O(σ) on two buffers, which may be one; ``ties`` are settled by a rule."""
-    return Oracle(*_solving(problem, solver, solver_buffer, evaluator, buffer, ties), resolution)
 
-
-def _solving(
-    problem: CMDP, solver: Solver, solver_buffer: Buffer, evaluator: Evaluator, buffer: Buffer, ties: Ties | None
-) -> tuple[SolveRewards, EvaluatePolicy]:
     def solve(sigmas: Array) -> list[Policy]:
         found = [canonical(problem, policy) for policy in solver.solve(problem, solver_buffer, sigmas)]
         return found if ties is None else [ties.settle(p) for p in found]
 
-    return solve, lambda policy: evaluator.evaluate(problem, buffer, policy)
-
-
-def pooled_oracle(
-    problem: CMDP, solver: Solver, evaluator: Evaluator, pool: Buffer, ties: Ties | None = None
-) -> tuple[Oracle, Optimism]:
-    """O(σ) on all samples, less what they flatter their own choice by; and that."""
-    plain = oracle_of(problem, solver, pool, evaluator, pool, None, ties)
-    crossed, again = (
-        [],
-        isinstance(pool, CountedBuffer) and pool.design.size <= _DIVIDED,
-    )  # others are divided as they were drawn
-    for number in range(_DIVISIONS if again else 1):
-        settled = [(half, None if ties is None else ties_of(problem, half)) for half in halves(pool, number)]
-        crossed.append([_solving(problem, solver, half, evaluator, half, rule) for half, rule in settled])
-
-    def error(policy: Policy) -> Array:
-        limits = evaluator.interval(problem, pool, policy, _ONE_ERROR)
-        return np.asarray(limits.high - limits.low) / 2
-
-    drawn = halves(pool) if isinstance(pool, PooledBuffer) else None  # of which one may be larger
-    share = HALF_SHARE if drawn is None else share_of(*(part.counts for part in drawn))
-    flattered = optimism(problem, plain, crossed, error, share)
-    return plain.less(flattered.of), flattered
+    return Oracle(solve, lambda policy: evaluator.evaluate(problem, buffer, policy), resolution)
 
 
 class GuardedPolicy(Guarded):

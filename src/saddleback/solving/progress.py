@@ -7,7 +7,7 @@ trace.
     dual          attempt, iteration, multipliers λ_k (None: the constraints alone), value and constraints of π_k as estimated,
                   violation: by how much π_k misses each constraint, gap: what the dual still leaves open (None: not known)
     round         of a solve to an accuracy: round, samples so far, error proved or expected (None: none), proved, wanted
-    certificate   confidence, value, constraints, upper_bound, gap, feasible, linear, samples
+    certificate   confidence, value, constraints, upper_bound, gap, feasible, samples
     finished      status, message, value, constraints, samples
 
 On a terminal there are live bars, in a log a plain line every few seconds. They count samples, with their rate and the time left,
@@ -32,7 +32,6 @@ from saddleback.problem.cmdp import CMDP
 from saddleback.problem.phases import Announcer, announced_by
 from saddleback.runs.answer import Answer
 from saddleback.runs.events import Callback, Event, tell
-from saddleback.runs.verdict import Proof
 from saddleback.sampling.executors.watched import ShowProgress
 
 _LOG_SECONDS = 5.0
@@ -78,17 +77,16 @@ def _iterate(problem: CMDP, dual: Dual, steps: list[Step]) -> Event:
     }
 
 
-def round_event(number: int, samples: int, error: float, basis: Proof, wanted: float) -> Event:
+def round_event(number: int, samples: int, error: float, proved: bool, wanted: float) -> Event:
     """One round of a solve to an accuracy."""
     shown = error if math.isfinite(error) else None
-    known = {"proved": basis is Proof.PROVED, "if_linear": basis.assumes_linearity}
-    return {"event": "round", "round": number, "samples": samples, "error": shown, **known, "wanted": wanted}
+    return {"event": "round", "round": number, "samples": samples, "error": shown, "proved": proved, "wanted": wanted}
 
 
 def certificate_event(certificate: Certificate) -> Event:
-    """What is proved, in short; ``linear`` is what needs P to be linear in the features."""
+    """What is proved, in short."""
     whole = certificate.to_json()
-    names = "confidence", "value", "constraints", "upper_bound", "gap", "feasible", "linear", "samples"
+    names = "confidence", "value", "constraints", "upper_bound", "gap", "feasible", "samples"
     return {"event": "certificate", **{name: whole.get(name) for name in names}}
 
 
@@ -257,7 +255,7 @@ def _note(event: Event) -> str | None:
         open_gap, worst = event["gap"], max(event["violation"], default=0.0)
         return f"violation {worst:.3g}" if open_gap is None else f"gap {open_gap:.3g}"
     if event["event"] == "round":
-        kind = "proved" if event["proved"] else "if linear" if event.get("if_linear") else "expected"
+        kind = "proved" if event["proved"] else "expected"
         error = "no bound yet" if event["error"] is None else f"error {event['error']:.3g} {kind}"
         return f"{error}, {event['wanted']:g} wanted"
     return None

@@ -31,7 +31,7 @@ from saddleback.simulators.generative_model import GenerativeModel, derived_seed
 from saddleback.simulators.seed_rounds import CERTIFY
 from saddleback.solving.prepare import prepare
 
-_PILOT, _TIMES = 0.25, 8  # half of the pilot is drawn first: that many samples a pair leave one there
+_PILOT, _TIMES = 0.25, 16  # a quarter of the pilot is the solver's: that many samples a pair leave one there
 _USUAL_SAMPLES = 100_000
 _MOST_PRICE = 1e100  # of a stranger's constraint: its square is a number
 
@@ -89,7 +89,8 @@ def recertify(
     except InputError as error:
         raise _in_all(error, samples) from None
     pilot = simulator.num_queries - before
-    guide = Guide(parts.problem, parts.design, parts.earlier, run.mixture, sigma)
+    earlier = [b for b in (parts.solver_buffer, parts.evaluation_buffer) if b is not None]
+    guide = Guide(parts.problem, parts.design, earlier, run.mixture, sigma)
     kept = 0 if run.mixture is None else calls_for(problem, samples - pilot)
     request = Request(samples - pilot - kept, seed, delta, allowance_of(run, problem), executor=executor)
     request = dataclasses.replace(request, purpose=purpose_of(run) if purpose is None else purpose)
@@ -136,5 +137,5 @@ def _in_all(error: InputError, samples: int) -> InputError:
         return error
     found = f"{error.value} of the pilot, a quarter of {samples}"
     if isinstance(error, TooFewSamples):
-        return TooFewSamples(error.rule, found, error.otherwise, error.pairs, _TIMES * error.pairs)
+        return TooFewSamples(error.rule, found, error.otherwise, error.pairs, _TIMES)
     return InputError("samples", error.rule, found, error.remedy)

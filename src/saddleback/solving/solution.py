@@ -71,8 +71,7 @@ class Solution(Answer):
     def require(self, what: str = "proved") -> Solution:
         """This solution if it is what was asked for, else an :class:`UnmetError` that says what is missing.
 
-        ``what`` is "solved" (the status says so) or "proved" (and its certificate shows that every constraint holds; an accuracy
-        that needs P to be linear in the features is not proved).
+        ``what`` is "solved" (the status says so) or "proved" (and its certificate shows that every constraint holds).
         """
         if self.status is not Status.SOLVED:
             raise UnmetError(f"the answer is {self.status.value}: {self.message}.", self.status.exit_code)
@@ -80,19 +79,15 @@ class Solution(Answer):
         if what == "proved" and not proved:
             found = "there is no certificate" if self.certificate is None else "its limits leave a constraint open"
             raise UnmetError(f"the constraints are not proved to hold: {found}; solve with feasibility='strict'.", 4)
-        if what == "proved" and self.verdict.reason is Reason.ACCURACY_IF_LINEAR:
-            raise UnmetError(
-                f"the accuracy is not proved: {self.message}; solve it as a table, or ask for 'solved'.", 4
-            )
         return self
 
     @property
-    def shown_error(self) -> float:
-        """The larger of gap (with features, if P is linear in them) and violation that the certificate leaves, in units of the reward."""
-        if self.certificate is None or (gap := self.certificate.gap_if_linear) is None:
+    def proved_error(self) -> float:
+        """The larger of gap and violation that the certificate leaves possible, in units of the reward; inf without one."""
+        if self.certificate is None or self.certificate.gap is None:
             return math.inf
         missed = float(np.max(self.certificate.violation(self.problem))) * self.problem.reward_span
-        return max(gap, missed)
+        return max(self.certificate.gap, missed)
 
     def plot(self, *_: object, **__: object) -> NoReturn:
         """Gone: ``saddleback.plot(solution)``."""
@@ -167,7 +162,7 @@ def proof_times(certificate: Certificate, design: Design) -> tuple[float, float]
 
     The bound exceeds what the samples suggest by an excess that falls like 1/n while ranges rule it, like 1/√n in the end.
     """
-    bound, room = certificate.evidence.bound, certificate.slack_bound  # None where it assumes linearity
+    bound, room = certificate.evidence.bound, certificate.slack_bound
     if bound is None or room is None or design.operator is not None:
         return None
     excess = bound.value - bound.estimate
@@ -229,13 +224,12 @@ def settled(solution: Solution, certificate: Certificate) -> Verdict:
         return Verdict(Status.UNDECIDED, Reason.CONTRADICTED, detail=f"{found}; {SUSPECTED}")
     parts, strict = solution.prepared, (solution.asked or Settings()).feasibility == "strict"
     if certificate.infeasible:
+        proof = Proof.PROVED if parts is None else rests_on(parts.design)
         reason = Reason.NO_POLICY if verdict.reason is Reason.PROBABLY_NO_POLICY else verdict.reason
-        return dataclasses.replace(verdict, status=Status.INFEASIBLE, reason=reason, proof=Proof.PROVED)
+        return dataclasses.replace(verdict, status=Status.INFEASIBLE, reason=reason, proof=proof)
     if solution.mixture is None:
         if parts is None or verdict.reason is not Reason.PROBABLY_NO_POLICY:
             return verdict
-        if certificate.linear is not None and certificate.linear.infeasible:
-            return dataclasses.replace(verdict, reason=Reason.NO_POLICY_IF_LINEAR, proof=rests_on(parts.design))
         return dataclasses.replace(verdict, times=proof_times(certificate, parts.design))
     if (refuted := refutation(solution.problem, certificate, verdict)) is not None:
         return refuted

@@ -2,7 +2,7 @@
 
     settings → samples, drawn, reused or stored → policy (:mod:`.find`) → certificate (:mod:`.strict`)
 
-samples   a solve from that many simulator calls, seven tenths of them for the certificate
+samples   a solve from that many simulator calls, half of them for the certificate
 epsilon   buffers grow until the certificate shows what was asked (:mod:`.to_accuracy`)
 
 In memory, or kept in a folder (:mod:`.kept_run`) from which :func:`resume` takes it up.
@@ -51,7 +51,7 @@ _HOW_TO_GO_ON = (
 )
 
 _MOVED = {name: f"method=Method({name}=...)" for name in Method.__dataclass_fields__} | {
-    "certificate": "method=Method(certificate=...): samples now counts the certificate's calls too, and most of them prove "
+    "certificate": "method=Method(certificate=...): samples now counts the certificate's calls too, and half of them prove "
     "the answer unless it says otherwise",
     "iterations": 'method=Method(dual=Part("projected-descent", {"iterations": ...}))',
     "upper": 'method=Method(dual=Part("projected-descent", {"upper": ...}))',
@@ -87,11 +87,10 @@ def solve(
     problem       the question: rewards, constraints, states, actions (:class:`saddleback.CMDP`)
     simulator     who answers: a GenerativeModel, or a function ``sample(state, action, rng) -> next state`` of one pair or
                   of arrays; may be left out where samples are reused and nothing is to be proved
-    samples       all simulator calls, a million unless given; seven tenths of them make the certificate
+    samples       all simulator calls, a million unless given; half of them make the certificate
     epsilon       instead of samples: draw until, with probability 1 − delta, the reward is proved to be within epsilon of
                   the optimum (in the user's units of the discounted reward) and every constraint to be missed by no more
-                  than the same share of its range (strict: by nothing); with features the first half needs P to be linear in
-                  them, is then not called proved, and ``must="proved"`` refuses it
+                  than the same share of its range (strict: by nothing)
     max_samples   with epsilon: give up after this many, 10⁸ unless given; the status says so
     feasibility   "strict": the constraints are proved to hold, at some cost in reward; "relaxed": they hold up to the accuracy
                   of the run, so one that binds may be missed by as much

@@ -20,7 +20,7 @@ from saddleback.files.disk import Disk, disk_faults_named
 from saddleback.files.json_file import to_plain
 from saddleback.problem.actions import serving_pairs
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.digest import declared_digests, digest
+from saddleback.problem.digest import digest
 from saddleback.problem.numerics import on_grid
 from saddleback.runs.certificate_file import ProblemRecord
 from saddleback.runs.file_names import MANIFEST, SAMPLES
@@ -217,7 +217,6 @@ def seed_of_question(seed: int, problem: CMDP, *asked: Any) -> int:
     told = [*asked, to_plain(record), signals]
     told += [] if problem.preferred is None else [{"preferred": list(map(int, problem.preferred))}]
     told += [] if problem.allowed is None else [{"allowed": digest(problem.allowed)}]
-    told += [{"declared": where}] if (where := declared_digests(problem, pairs[0])) else []
     text = json.dumps(told, sort_keys=True)
     return derived_seed(seed, question_number(hashlib.sha256(text.encode()).digest()))
 

@@ -64,6 +64,8 @@ _AT_ONCE = (_Attempt(1.0, 1.0),)
 _WITH_PILOT = (_Attempt(0.25, 0.2), _Attempt(0.75, 0.6), _Attempt(1.0, 0.2))
 _ERRORS = 2.0  # standard errors of room between target and what the certificate is expected to need
 _HALVINGS = 5  # of the way from the threshold to the target that is wanted, where no policy comes as far
+ROOM = 1.5
+"""Expected half-widths between target and threshold, as a rule of thumb for what a proof will give up."""
 
 
 def issue_certificate(
@@ -99,7 +101,7 @@ def _issue(solution: Solution, simulator: GenerativeModel, request: Request) -> 
     assert solution.prepared is not None
     policy = None if guide.mixture is None else [p.key() for p in guide.mixture.members]
     weights = None if guide.mixture is None else guide.mixture.weights
-    asked = (request.samples, request.delta, request.allowance, request.interval, request.purpose, request.rollouts)
+    asked = (request.samples, request.delta, request.allowance, request.interval, request.purpose)
     with solution.prepared.proving(request.seed, "certificate", policy, weights, guide.sigma, *asked):
         return certify_guided(guide, simulator, request)
 
@@ -115,7 +117,7 @@ def with_proof(solution: Solution, simulator: GenerativeModel, request: Request)
     if solution.prepared is None:
         return _without_samples(solution, request)
     request = dataclasses.replace(request, seed=solution.prepared.fresh_seed(request.seed))
-    if solution.mixture is not None and leaves_room(solution):
+    if _is_strict(solution) and solution.mixture is not None and _retargets(solution):
         return _strict(_over_all_columns(solution), simulator, request)
     return with_certificate(solution, _issue(solution, simulator, request))
 
@@ -124,14 +126,15 @@ def _strict(solution: Solution, simulator: GenerativeModel, request: Request) ->
     """Certify, and certify again with a target that follows from what was measured, until the constraints are proved."""
     samples, seed, delta, parts = request.samples, request.seed, request.delta, solution.prepared
     assert parts is not None
-    pilot, attempts = solution.problem.num_states is None, attempts_of(solution, request)
+    pilot = solution.problem.num_states is None
+    attempts = _WITH_PILOT if pilot else _ATTEMPTS if _worth_another(solution, request) else _AT_ONCE
     spent, seeds, proofs = 0, solution.certificate_seeds, list[tuple[Solution, Certificate]]()
     for number, attempt in enumerate(attempts, start=1):
         share = max(1, int((samples - spent) * attempt.share))
         round_seed = seed if number == 1 else parts.fresh_seed(derived_seed(seed, ROUNDS[number - 1]))
         part = dataclasses.replace(request, samples=share, seed=round_seed, delta=delta * attempt.level)
         if number == 1:
-            solution = with_room(solution, part) or solution
+            solution = _with_room(solution, part) or solution
         certificate = _issue(solution, simulator, part)
         spent += certificate.samples
         seeds += (round_seed,)
@@ -143,20 +146,13 @@ def _strict(solution: Solution, simulator: GenerativeModel, request: Request) ->
         if left < 1 or (proved and not (pilot and number == 1)):
             break
         following = dataclasses.replace(part, samples=int(left), delta=delta * attempts[number].level)
-        again = with_room(solution, following, certificate)
+        again = _with_room(solution, following, certificate)
         if again is None:
             break
         solution = _over_all_columns(again)
     solution, certificate = _best(proofs)
     certificate = dataclasses.replace(certificate, samples=spent, confidence=1 - delta)
     return dataclasses.replace(with_certificate(solution, certificate), certificate_seeds=seeds)
-
-
-def attempts_of(solution: Solution, request: Request) -> Sequence[_Attempt]:
-    """How a strict certificate is divided."""
-    if solution.problem.num_states is None:
-        return _WITH_PILOT
-    return _ATTEMPTS if _worth_another(solution, request) else _AT_ONCE
 
 
 def _best(proofs: Sequence[tuple[Solution, Certificate]]) -> tuple[Solution, Certificate]:
@@ -232,10 +228,14 @@ def _asked(solution: Solution) -> Settings:
     return solution.asked or Settings()
 
 
-def leaves_room(solution: Solution) -> bool:
-    """Whether the target is moved for the proof: in strict mode, where the dual allows it and the caller has not fixed it."""
-    asked = _asked(solution)
-    return asked.feasibility == "strict" and asked.method.dual_part[1].retargets and asked.method.target is None
+def _is_strict(solution: Solution) -> bool:
+    return _asked(solution).feasibility == "strict"
+
+
+def _retargets(solution: Solution) -> bool:
+    """Whether the target may be moved: the dual allows it, and the caller has not fixed it."""
+    method = _asked(solution).method
+    return method.dual_part[1].retargets and method.target is None
 
 
 def _target(solution: Solution) -> Array:
@@ -257,7 +257,13 @@ def guide_of(solution: Solution) -> Guide:
     parts = solution.prepared
     if not isinstance(parts, Prepared):
         raise InputError("solution", "must hold its samples", parts, "solve it first")
-    problem, sigma = parts.problem, None
+    problem, earlier = parts.problem, [parts.evaluation_buffer]
+    own = parts.solver_buffer
+    if parts.hints is not None:
+        earlier = list(parts.hints)
+    elif own is not None and own is not parts.evaluation_buffer and own.design is parts.design:
+        earlier.insert(0, own)
+    sigma: Array | None = None
     if solution.mixture is None and solution.slater_prices is not None:
         sigma = np.concatenate([[0.0], solution.slater_prices])
     elif (asked := parts.oracle.asked[parts.oracle.asked[:, 0] > 0]).size:
@@ -265,10 +271,10 @@ def guide_of(solution: Solution) -> Guide:
         columns = np.array([values for _, values in parts.oracle.columns])
         prices, _ = upper_bound(columns, asked[:, 1:] / asked[:, :1], problem.thresholds, 0.0)
         sigma = simplex_point(prices.tolist())
-    return Guide(problem, parts.design, parts.earlier, solution.mixture, sigma)
+    return Guide(problem, parts.design, earlier, solution.mixture, sigma)
 
 
-def with_room(solution: Solution, request: Request, seen: Certificate | None = None) -> Solution | None:
+def _with_room(solution: Solution, request: Request, seen: Certificate | None = None) -> Solution | None:
     """The solution for a target that such a certificate should prove, as far as a policy can follow; None where none can.
 
     ``seen`` is what an earlier certificate has made of the solution.
@@ -282,7 +288,7 @@ def with_room(solution: Solution, request: Request, seen: Certificate | None = N
         z, squared = np.array(rolled.mean)[1:], np.array(rolled.variance)[1:] / max(1, rolled.number)
         exact = parts.design.operator is None
         share = error**2 / np.maximum(error**2 + squared, 1e-300) if exact else np.ones(len(z))
-        found, error = share * (z - estimates_of(solution)), np.sqrt(share * squared)
+        found, error = share * (z - _estimates(solution)), np.sqrt(share * squared)
     wanted = target + expected.below[1:] + _ERRORS * np.hypot(expected.noise[1:], error) - found
     return _towards(solution, wanted)
 
@@ -297,7 +303,7 @@ def _towards(solution: Solution, wanted: Array) -> Solution | None:
     for number in range(1 + _HALVINGS):
         step = missed if number == 0 else (reached + missed) / 2
         raised = retargeted(solution, b + step * (wanted - b))
-        if raised.mixture is not None and np.all(estimates_of(raised) >= _target(raised) - 1e-6 * H):
+        if raised.mixture is not None and np.all(_estimates(raised) >= _target(raised) - 1e-6 * H):
             best, reached = raised, step
             if number == 0:
                 break
@@ -316,7 +322,7 @@ def _worth_another(solution: Solution, request: Request) -> bool:
     return bool(np.any(np.all(room > below[1:], axis=1)))
 
 
-def estimates_of(solution: Solution) -> Array:
+def _estimates(solution: Solution) -> Array:
     """The estimates of the constraints' values, in utilities ``(m,)``."""
     values = np.array([0.0, *(row.value for row in solution.constraints)])
     return np.asarray(solution.problem.unit_values_of(values)[1:])

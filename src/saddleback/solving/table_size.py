@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 
 from saddleback.designs.design import Design
 from saddleback.errors import Remark
+from saddleback.problem.actions import serving_pairs
 from saddleback.problem.cmdp import CMDP
-from saddleback.runs.request_words import usual_proof
 from saddleback.runs.settings import Method
 from saddleback.sampling.buffer import Buffer
-from saddleback.sampling.collect import own_pairs, usual_batches
+from saddleback.sampling.collect import usual_batches
 from saddleback.sampling.reach import Spare
 
 FEW = 30
 """Samples of a pair below which means and their standard errors say little: a table is then too large for its budget."""
 
 ENOUGH = 200
-"""Samples of a pair with which a table is usually solved well."""
+"""Samples of a pair with which a table is usually solved well; half of a solve's calls go into its certificate."""
 
 TRUSTED = 8
 """Samples of a pair from which on a state that none of them shows counts as not reached."""
@@ -52,8 +52,9 @@ def shared_over(
 
 
 def owners(problem: CMDP, design: Design) -> NDArray[np.bool_]:
-    """Pairs that have samples of their own: those of actions that are allowed, in states that go on."""
-    return own_pairs(problem, design)
+    """Pairs that have samples of their own: those of actions that are allowed."""
+    serving = serving_pairs(problem.stand_ins, design.states, design.actions)
+    return np.ones(design.size, dtype=bool) if serving is None else np.asarray(serving == np.arange(design.size))
 
 
 def table_remarks(problem: CMDP, buffer: Buffer, samples: int) -> list[Remark]:
@@ -72,8 +73,8 @@ def table_remarks(problem: CMDP, buffer: Buffer, samples: int) -> list[Remark]:
 
 
 def budget_remarks(problem: CMDP, buffer: Buffer, samples: int) -> list[Remark]:
-    """The same before a solve of so many ``samples``, its certificate's included, from the buffer of a pilot."""
-    return table_remarks(problem, buffer, samples - usual_proof(samples))
+    """The same before a solve of so many ``samples``, half of which go into its certificate, from the buffer of a pilot."""
+    return table_remarks(problem, buffer, samples // 2)
 
 
 def sampled_pairs(problem: CMDP, buffer: Buffer) -> int:
@@ -92,7 +93,7 @@ def _unreached(missed: int, states: int) -> str:
 
 def too_large(pairs: int, samples: int) -> str:
     """That so many samples are too few for a table of so many pairs, and what can be done."""
-    wanted = 10 * ENOUGH * pairs // 3
+    wanted = 2 * ENOUGH * pairs
     return (
         f"the table is too large for this budget: {samples / pairs:.3g} samples for each of {pairs:,} pairs of a state and an "
         f"action that can be reached; draw more (--samples {_round(wanted):,} gives each {ENOUGH}, the proof included), merge "

@@ -79,7 +79,7 @@ def test_edges() -> None:
 def test_solved_from_samples() -> None:
     """The optimal policies are constant gains, so the members' true values are known: 5 % of the optimum, 3 % of the limit."""
     instance = make("linear-quadratic", **PARAMETERS)
-    solution = solve(instance.problem, instance.simulator, samples=6_000, seed=1)
+    solution = solve(instance.problem, instance.simulator, samples=3_000, seed=1)
     assert solution.mixture is not None
     gains, f = np.linspace(0, 0.6, 5), 0.8 - np.linspace(0, 0.6, 5)
     M = (1 + 0.95 * 20 * 0.04 / 3) / (1 - 0.95 * f**2)

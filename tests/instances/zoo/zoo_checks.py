@@ -12,10 +12,6 @@ from scipy.stats import chi2
 from saddleback.problem.finite_model import policy_iteration
 from saddleback.simulators.table import Table
 
-TWO_PRODUCTS = {  # small enough for a linear program, with both limits binding
-    **{"first_shelf": 9, "second_shelf": 10, "first_lots": 1, "second_lots": 2},
-    **{"first_demand": 2.0, "second_demand": 3.0, "unmet": 0.1, "stock": 0.25},
-}
 TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 

@@ -189,9 +189,7 @@ def test_too_few_samples_are_said_so():
     solver = GSSStopping(epsilon=0.01, max_samples=1000)
     result = solver.run(instance.problem, design, Sampler(instance.simulator, 0), MIXING)
     assert not result.reached and result.rounds[-1].num_samples == 1000
-    with pytest.raises(
-        BudgetError, match=r"did not stop within 1000 samples: its own bound on the gap is .*raise the number"
-    ):
+    with pytest.raises(BudgetError, match=r"did not stop within 1000 samples: the certified gap is .*raise the number"):
         solver.solve_interactively(instance.problem, design, Sampler(instance.simulator, 0), MIXING)
 
 

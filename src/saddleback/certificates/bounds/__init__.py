@@ -2,11 +2,10 @@
 
 from typing import Final
 
-from saddleback.certificates.bounds.advantages import Advantages
 from saddleback.certificates.bounds.bound import Bound, BoundMethod, BoundPlan
 from saddleback.certificates.bounds.linear import Coreset
 from saddleback.certificates.bounds.tabular import AllPairs
 
-BY_NAME: Final[dict[str, BoundMethod]] = {"all-pairs": AllPairs(), "coreset": Coreset(), "advantages": Advantages()}
+BY_NAME: Final[dict[str, BoundMethod]] = {"all-pairs": AllPairs(), "coreset": Coreset()}
 
-__all__ = ["BY_NAME", "Advantages", "AllPairs", "Bound", "BoundMethod", "BoundPlan", "Coreset"]
+__all__ = ["BY_NAME", "AllPairs", "Bound", "BoundMethod", "BoundPlan", "Coreset"]

@@ -12,7 +12,7 @@ import dataclasses
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,6 @@ from saddleback.certificates.certificate import ROUNDING, BoundEvidence
 from saddleback.certificates.guide import Guide
 from saddleback.certificates.values.intervals import chernoff_upper
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.endings import limits_at_start
 from saddleback.problem.spaces import Array
 from saddleback.sampling.buffer import Buffer
 
@@ -45,11 +44,9 @@ class Bound:
     arrays: dict[str, Array] | None = None
 
     def on_optimum(self, problem: CMDP) -> float:
-        """The bound on max{V_r : V_c ≥ b}, in utilities, or what was declared if that is less; σ must give the reward some weight."""
+        """The bound on max{V_r : V_c ≥ b}, in utilities; σ must give the reward some weight."""
         prices = self.sigma[1:] / self.sigma[0]
-        return min(
-            self.value / self.sigma[0] - float(prices @ problem.thresholds), float(limits_at_start(problem)[1, 0])
-        )
+        return min(self.value / self.sigma[0] - float(prices @ problem.thresholds), problem.horizon)
 
     def on_reward(self, problem: CMDP) -> float:
         """The bound on the best feasible reward, in the user's units."""
@@ -68,15 +65,6 @@ class Bound:
         room = self.value - float(self.sigma[1:] @ problem.thresholds)
         return 0.0 if abs(room) <= ROUNDING * problem.horizon else room
 
-    @property
-    def numbers(self) -> tuple[float, ...]:
-        """What is proved, in utilities."""
-        return (self.value,)
-
-    def bent(self, misfit: float) -> Bound:
-        """The bound that holds where P may be so far from linear; a bound that assumes linearity says here what that adds."""
-        return self
-
     def raised(self, by: float) -> Bound:
         """The bound for ρ from that for a sample of it."""
         return dataclasses.replace(self, value=self.value + by)
@@ -92,19 +80,13 @@ class BoundPlan(ABC):
     """What is fixed before the fresh samples: σ and how many of each pair are wanted, ``(c,)``; and what is expected.
 
     ``estimate`` is max_π V_□^π(ρ) as the earlier samples have it, ``expected_excess`` by how much the bound is expected to
-    exceed it, both in utilities. ``pairs`` says that the gap will not need the limits of the value.
+    exceed it, both in utilities.
     """
-
-    pairs: ClassVar[bool] = False
 
     sigma: Array
     counts: NDArray[np.int64]
     estimate: float
     expected_excess: float
-
-    def expected_gap(self, problem: CMDP, half_width: float) -> float:
-        """The gap to be expected beside limits of the value that are ``half_width`` away from it, in utilities."""
-        return half_width + self.expected_excess / max(float(self.sigma[0]), 1e-12)
 
     @abstractmethod
     def prove(self, problem: CMDP, fresh: Buffer, delta: float) -> Bound:
@@ -125,10 +107,14 @@ def at_start(problem: CMDP, V_at_start: Array) -> float:
 
 
 class RewardWidths(NamedTuple):
-    """By how much □_σ may lie below and above its observed mean at each pair, ``(c,)``; zero where it is known."""
+    """By how much □_σ may lie below and above its observed mean at each pair, ``(c,)``; zero where it is known.
+
+    ``rare`` ``(2, c, 1+m)`` says where a signal's limit below, and above, is Chernoff's.
+    """
 
     below: Array
     above: Array
+    rare: NDArray[np.bool_]
 
 
 class ExpectedRewards(NamedTuple):
@@ -159,22 +145,23 @@ class ExpectedRewards(NamedTuple):
         noise = self.noise[:, seen] @ sigma[seen]
         return np.asarray(noise * np.sqrt(2 * L / counts) + float(sigma[seen].sum()) * L / counts)
 
-    def limits(self, problem: CMDP, fresh: Buffer, sigma: Array, delta: float) -> RewardWidths:
-        """Limits at 1 − δ for all pairs together, half of it for those above."""
-        below, above = (self._width(problem, fresh, sigma, delta / 2, below=side) for side in (True, False))
-        return RewardWidths(below, above)
+    def limits(self, problem: CMDP, fresh: Buffer, sigma: Array, delta: float, above: float = 0.5) -> RewardWidths:
+        """Limits at 1 − δ for all pairs together, a share ``above`` of it for those above.
 
-    def _width(self, problem: CMDP, fresh: Buffer, sigma: Array, delta: float, *, below: bool) -> Array:
-        """Each is Maurer and Pontil's or Chernoff's, whichever the earlier samples expect to be narrower."""
-        seen, n, out = _observed(problem, sigma), fresh.counts, np.zeros(fresh.design.size)
+        Each is Maurer and Pontil's or Chernoff's, whichever the earlier samples expect to be narrower.
+        """
+        seen, n, out = _observed(problem, sigma), fresh.counts, np.zeros((2, fresh.design.size))
         means, deviations = fresh.utilities(problem), fresh.signal_deviations(problem)
-        L = math.log(len(n) * max(1, len(seen)) / delta)
-        for j in seen:
-            guess, x = (1 - y[:, j] if below else y[:, j] for y in (self.means, means))
-            rare = chernoff_upper(guess, n, L) - guess < _maurer_pontil(self.noise[:, j], n, L)
-            widths = np.where(rare, chernoff_upper(x, n, L) - x, _maurer_pontil(deviations[:, j], n, L))
-            out += sigma[j] * np.minimum(1.0, widths)
-        return out
+        chosen = np.zeros((2, *means.shape), dtype=bool)
+        for side, share in enumerate((1 - above, above)):
+            L = math.log(fresh.design.size * max(1, len(seen)) / (share * delta))
+            for j in seen:
+                guess, x = (1 - y[:, j] if side == 0 else y[:, j] for y in (self.means, means))
+                rare = chernoff_upper(guess, n, L) - guess < _maurer_pontil(self.noise[:, j], n, L)
+                chosen[side, :, j] = rare
+                widths = np.where(rare, chernoff_upper(x, n, L) - x, _maurer_pontil(deviations[:, j], n, L))
+                out[side] += sigma[j] * np.minimum(1.0, widths)
+        return RewardWidths(out[0], out[1], chosen)
 
 
 def _observed(problem: CMDP, sigma: Array) -> NDArray[np.int64]:

@@ -10,9 +10,6 @@ observed are fitted with PV. V(s) = max_a⟨φ(s,a), θ̃⟩, cut to the range i
 θ̃ = B(□ + γP̂V + w) with the width w that the fresh limits are expected to have. W extrapolates with weights of both signs,
 so the monotone argument of the tabular bound is not to be had here.
 
-If P is only ε away from linear, □ + γPV is larger by at most ε(γ·span(V) + Σ of observed σ_j)(1 + Λ) than what is carried, and the bound by H times that
-(:mod:`saddleback.certificates.linearity.misfit`).
-
 Finite spaces are looked through pair by pair (with too many actions for that, state by state, with w at its largest times
 the Lebesgue constant Λ, and with fitted rewards). For infinite ones sup ⟨φ, B(q̂ − q̃)⟩ ≤ Λ·max|q̂ − q̃| is used, which needs
 Λ over all pairs, not only over the candidates that the design was made from: the certificate says so.
@@ -22,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -47,17 +44,6 @@ _BY_SPREAD = 0.5  # share of the samples that follow the variance of V; the rest
 
 
 @dataclass(frozen=True)
-class CoresetBound(Bound):
-    """``slope`` is what the bound rises by for each unit of misfit, in utilities."""
-
-    slope: float = 0.0
-
-    def bent(self, misfit: float) -> Bound:
-        """The bound that holds where P may be so far from linear."""
-        return replace(self, value=self.value + misfit * self.slope)
-
-
-@dataclass(frozen=True)
 class LinearPlan(BoundPlan):
     """θ̃ ``(d,)``, the range V is cut to, the guessed spread of V at each pair ``(c,)``, and what rewards are expected."""
 
@@ -76,13 +62,11 @@ class LinearPlan(BoundPlan):
         bets = Bets(counted(fresh).empirical_model(), n, stakes(self.spread, n, goal, self.high - self.low), goal)
         V = np.clip(_maximum(fresh, self.theta), self.low, self.high)
         upper, lower = bets.upper(V), bets.lower(V)
-        w = gamma * (upper - lower) / 2 + np.maximum(*self.rewards.limits(problem, fresh, self.sigma, delta / 2))
-        worst, lebesgue = _worst_residual(problem, fresh, gamma * (upper + lower) / 2, w, self)
+        w = gamma * (upper - lower) / 2 + np.maximum(*self.rewards.limits(problem, fresh, self.sigma, delta / 2)[:2])
+        worst = _worst_residual(problem, fresh, gamma * (upper + lower) / 2, w, self)
         value = min(H, at_start(problem, self.at(problem, problem.start.states)) + H * worst)
         assumes = bound_assumes(problem, design)
-        span = gamma * (self.high - self.low) + float(self.sigma[problem.observed].sum())
-        told = self.sigma, value, self.estimate, KIND, delta, fresh.num_samples, assumes
-        return CoresetBound(*told, slope=H * span * (1 + lebesgue))
+        return Bound(self.sigma, value, self.estimate, KIND, delta, fresh.num_samples, assumes)
 
     def at(self, problem: CMDP, states: States) -> Array:
         """V(s)."""
@@ -118,8 +102,8 @@ class Coreset:
         return LinearPlan(sigma, counts, estimate, excess, theta, low, high, spread, rewards)
 
 
-def _worst_residual(problem: CMDP, fresh: Buffer, q: Array, w: Array, plan: LinearPlan) -> tuple[float, float]:
-    """max over pairs of □ + ⟨φ, Bq⟩ + |φᵀB| w − V(s), infinite where the coreset's features do not span a pair's; and Λ."""
+def _worst_residual(problem: CMDP, fresh: Buffer, q: Array, w: Array, plan: LinearPlan) -> float:
+    """max over pairs of □ + ⟨φ, Bq⟩ + |φᵀB| w − V(s); infinite where the coreset's features do not span a pair's."""
     features, design = problem.required_features(), fresh.design
     B, known = design.operator, ~problem.observed
     assert B is not None and design.features is not None
@@ -128,25 +112,22 @@ def _worst_residual(problem: CMDP, fresh: Buffer, q: Array, w: Array, plan: Line
         theta = np.asarray(B @ (rewards @ plan.sigma + q))
         if problem.num_states is None:
             # V(s) ≥ ⟨φ, θ̃⟩ but where it is cut at H, and there □ + γPV ≤ 1 + γH = H.
-            off = float(np.abs(design.features @ (theta - plan.theta)).max()) + float(w.max())
-            return design.lebesgue * off, design.lebesgue
+            return design.lebesgue * (float(np.abs(design.features @ (theta - plan.theta)).max()) + float(w.max()))
         states = np.arange(problem.num_states)
         upper = features.maximum(states, theta) + design.lebesgue * float(w.max())
-        return float((upper - plan.at(problem, states)).max()), design.lebesgue
+        return float((upper - plan.at(problem, states)).max())
     theta, worst, A = B @ (rewards[:, ~known] @ plan.sigma[~known] + q), -math.inf, problem.num_actions
-    lebesgue = design.lebesgue
     size = max(1, _CHUNK_ENTRIES // (A * max(B.shape)))
     for first in range(0, problem.num_states, size):
         states = np.arange(first, min(first + size, problem.num_states))
         phi = features.all(states)
         weights = phi @ B
         if float(np.abs(weights @ design.features - phi).max()) > _SPAN_TOLERANCE * float(np.abs(phi).max()):
-            return math.inf, lebesgue
+            return math.inf
         box = problem.utilities(np.repeat(states, A), np.tile(np.arange(A), len(states)))[:, known] @ plan.sigma[known]
         upper = box.reshape(-1, A) + phi @ theta + np.abs(weights) @ w
         worst = max(worst, float((upper.max(axis=1) - plan.at(problem, states)).max()))
-        lebesgue = max(lebesgue, float(np.abs(weights).sum(axis=-1).max()))
-    return worst, lebesgue
+    return worst
 
 
 def _value_iteration(

@@ -72,7 +72,7 @@ def check_linearity(
     probing = Probing(functions, num_pairs, num_functions, seed, first_pair, executor)
     tests = held_out_tests(problem, design, model, probing, samples, delta)
     findings = (*_exact_findings(problem, design), *_held_out_findings(tests, delta))
-    return LinearityReport(True, findings, tests.samples, delta, tests.detectable)
+    return LinearityReport(True, findings, tests.samples, delta)
 
 
 def examine_linearity(

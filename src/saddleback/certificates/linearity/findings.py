@@ -33,15 +33,13 @@ class LinearityReport:
 
     Test (iv), once joined, has the failure rate of the rollouts' intervals and of the fit's central-limit one.
 
-    ``assumed`` is False for tables, where nothing is tested. ``samples`` are the simulator calls spent. ``detectable`` is the misfit
-    that the held-out test would have seen (:mod:`.misfit`); None where it had no samples.
+    ``assumed`` is False for tables, where nothing is tested. ``samples`` are the simulator calls spent.
     """
 
     assumed: bool
     findings: tuple[Finding, ...]
     samples: int
     delta: float
-    detectable: float | None = None
 
     @property
     def failures(self) -> list[Finding]:
@@ -65,7 +63,6 @@ class LinearityReport:
             "failures": [f.name for f in self.failures],
             "samples": self.samples,
             "delta": self.delta,
-            "detectable": self.detectable,
             "tests": [to_plain(f) for f in self.findings],
         }
 

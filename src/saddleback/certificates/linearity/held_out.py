@@ -37,7 +37,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from saddleback.certificates.linearity.misfit import detectable
 from saddleback.certificates.values.intervals import deviation_limit
 from saddleback.designs.design import Design
 from saddleback.errors import require
@@ -149,14 +148,13 @@ class Deviation(NamedTuple):
 
 
 class HeldOut(NamedTuple):
-    """Both tests at the pairs ``(states, actions)``, what they cost, and the misfit that they would have seen."""
+    """Both tests at the pairs ``(states, actions)``, and what they cost."""
 
     single: Deviation
     together: Deviation
     states: States
     actions: Actions
     samples: int
-    detectable: float
 
 
 class _Moments(NamedTuple):
@@ -202,8 +200,7 @@ def held_out_tests(
     single = _one_by_one(A, folds[2], probes.names, delta / 2)
     both = [_together(A, folds[a], folds[1 - a], delta / 4) for a in (0, 1)]
     together = max(both, key=lambda t: t.statistic / t.limit if t.limit > 0 else 0.0)
-    seen = detectable(A, n, _log_term(k * len(probes.names), delta / 2))
-    return HeldOut(single, together, states, actions, n * (k + c), seen)
+    return HeldOut(single, together, states, actions, n * (k + c))
 
 
 def _one_by_one(A: Array, m: _Moments, names: tuple[str, ...], delta: float) -> Deviation:
@@ -211,15 +208,10 @@ def _one_by_one(A: Array, m: _Moments, names: tuple[str, ...], delta: float) -> 
     D = A @ m.mean
     V = A**2 @ np.einsum("ykk->yk", m.covariance) / m.num
     beta = np.abs(A).max(axis=1, keepdims=True) / (m.num - 1)
-    limit = deviation_limit(V, beta, _log_term(D.size, delta))
+    limit = deviation_limit(V, beta, math.log(3 * D.size / delta))
     p, f = np.unravel_index(np.argmax(np.abs(D) / limit), D.shape)
     z = np.abs(D) / np.maximum(np.sqrt(V), beta)
     return Deviation(float(abs(D[p, f])), float(limit[p, f]), float(z[p, f]), int(p), names[f])
-
-
-def _log_term(number: int, delta: float) -> float:
-    """L of so many deviations together: two sides and one variance each."""
-    return math.log(3 * number / delta)
 
 
 def _together(A: Array, a: _Moments, b: _Moments, delta: float) -> Deviation:

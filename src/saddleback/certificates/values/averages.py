@@ -24,11 +24,10 @@ from numpy.typing import NDArray
 from saddleback.errors import Remark
 from saddleback.files.json_file import Limits, Record, Whole
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.endings import zero
 from saddleback.problem.policies import MixturePolicy
 from saddleback.problem.spaces import Array
 from saddleback.sampling.blocks import Block, Executor, InOrder, in_key_order
-from saddleback.sampling.trajectories import CHUNK, RolloutSource, steps_per_rollout, utilities_seen
+from saddleback.sampling.trajectories import CHUNK, RolloutSource, steps_per_rollout
 from saddleback.simulators.generative_model import GenerativeModel, Stream
 
 SHARE = 0.05
@@ -123,16 +122,16 @@ def measure_averages(
     found = [
         None if plan is None else _measured(problem, model, mixture, plan, columns, seed, executor) for plan in plans
     ]
-    rows, calls = [], sum(0 if measured is None else measured[1] for measured in found)
+    rows = []
     for k, j in enumerate(columns):
-        first, later = (None if measured is None else measured[0][k] for measured in found)
+        first, later = (None if averages is None else averages[k] for averages in found)
         assert first is not None
         rows.append(ConstraintAverages(problem.constraints[j - 1].name, first, later))
-    number = len(short.members)
+    calls, number = short.calls, len(short.members)
     if long is None:
         return Averages(calls, short.length, number, tuple(rows))
     window = (long.since, long.length)
-    return Averages(calls, short.length, number, tuple(rows), window, len(long.members))
+    return Averages(calls + long.calls, short.length, number, tuple(rows), window, len(long.members))
 
 
 def differences(problem: CMDP, averages: Averages, limits: Sequence[Limits]) -> tuple[Remark, ...]:
@@ -200,10 +199,9 @@ def _measured(
     columns: list[int],
     seed: int,
     executor: Executor | None,
-) -> tuple[list[Average], int]:
-    """The averages of some ``columns`` of reward and constraints over the rollouts of a plan, and the calls that they took."""
-    every, calls = _means(problem, model, mixture, plan, seed, executor)
-    means = every[:, columns]
+) -> list[Average]:
+    """The averages of some ``columns`` of reward and constraints over the rollouts of a plan."""
+    means = _means(problem, model, mixture, plan, seed, executor)[:, columns]
     weights, members, counts = mixture.weights, plan.members, np.bincount(plan.members, minlength=len(mixture.weights))
     if counts[weights > 0].min() >= 2:  # member by member
         groups, shares = [means[members == k] for k in range(len(weights))], weights
@@ -213,15 +211,14 @@ def _measured(
     mean = np.sum([w * x.mean(axis=0) for w, x in known], axis=0)
     error = np.sqrt(np.sum([w**2 * x.var(axis=0, ddof=1) / len(x) for w, x in known], axis=0))
     scale, base = problem.scale[columns], problem.base[columns]
-    rows = zip(mean * scale + base, error * np.abs(scale), strict=True)
-    return [Average(float(x), float(e)) for x, e in rows], calls
+    return [Average(float(x), float(e)) for x, e in zip(mean * scale + base, error * np.abs(scale), strict=True)]
 
 
 def _means(
     problem: CMDP, model: GenerativeModel, mixture: MixturePolicy, plan: Plan, seed: int, executor: Executor | None
-) -> tuple[Array, int]:
-    """Mean utilities of every rollout from step ``since`` on, ``(n, 1+m)``, and the calls that they took."""
-    n, length, calls = len(plan.members), plan.length, 0
+) -> Array:
+    """Mean utilities of every rollout from step ``since`` on, ``(n, 1+m)``."""
+    n, length = len(plan.members), plan.length
     # As many at once as make no longer tape than a chunk of the certificate's own rollouts, which memory is planned for.
     at_once = max(1, min(CHUNK, int(CHUNK * steps_per_rollout(problem.gamma) / length)))
     cast = tuple(plan.members[first : first + at_once] for first in range(0, n, at_once))
@@ -230,10 +227,9 @@ def _means(
     means = np.zeros((n, 1 + problem.num_constraints))
     for chunk, tape in in_key_order((executor or InOrder()).run(source.draw, chunks)):
         part = slice(chunk.block * at_once, chunk.block * at_once + chunk.size)
-        mine, counted = means[part], np.zeros(chunk.size)
         for step in itertools.islice(source.play(chunk, tape)[1], plan.since, None):
-            mine[step.running] += utilities_seen(problem, step.states, step.actions, step.drawn) / (length - plan.since)
-            counted[step.running] += 1
-        mine += (1 - counted / (length - plan.since))[:, None] * zero(problem)  # after an ending every signal is 0
-        calls += len(tape.next_states)
-    return means, calls
+            u = problem.utilities(step.states, step.actions)
+            if step.drawn.signals is not None:
+                u[:, problem.observed] = problem.utilities_of(step.drawn.signals)[:, problem.observed]
+            means[part] += u / (length - plan.since)
+    return means

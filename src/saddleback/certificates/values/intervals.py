@@ -6,10 +6,9 @@
 *Betting* (hedged capital): whoever bets the share λ_i of his capital on "x_i exceeds μ" cannot expect to gain when the
 mean is μ, so by Ville's inequality he multiplies his capital by 2/δ at any time with probability at most δ/2. The means at
 which one of the two players would have done so are excluded. λ_i may depend on x_1..x_{i−1}; with
-λ_i = √(2 log(2/δ) / (n_i σ̂²_{i−1})), cut so that the capital stays positive, the width approaches the central limit's,
-√(2 σ² log(2/δ)/n), and the range matters to second order only. n_i is the number n of all variables as it was expected before
-x_i; n itself may depend on them in any way, since the capital is held to its limit at all times at once. Both capitals are
-monotone in μ, so each end is found by bisection, and rounded outwards. Maurer and Pontil's interval needs an n that was fixed.
+λ_i = √(2 log(2/δ) / (n σ̂²_{i−1})), cut so that the capital stays positive, the width approaches the central limit's,
+√(2 σ² log(2/δ)/n), and the range matters to second order only. Both capitals are monotone in μ, so each end is found by
+bisection, and rounded outwards.
 
 *Chernoff*, for rare events: of n variables in [0, 1] with the mean μ, the average x̄ < μ has n·kl(x̄, μ) ≥ L with probability e^{−L}
 at most, kl(p, q) = p log(p/q) + (1−p) log((1−p)/(1−q)). Where nothing was seen this leaves L/n, Maurer and Pontil 7L/3n.
@@ -33,9 +32,6 @@ so with probability 1 − δ
 
     (PV)(x) ≤ U_x(V) := sup{μ : E_x(V, μ) ≤ 1/δ}.
 
-Where nothing bounds max V beforehand, U_x(V) is the larger of that and max_{s'} V(s') − 1/g, over the states that may follow:
-if (PV)(x) is below the second, that is a limit without any probability; if it is not, no factor is negative and Markov applies.
-
 U_x is monotone (a larger V makes the factors smaller, so a larger μ is allowed) and U_x(V + k) = U_x(V) + k. The event is
 one event about the fixed V in question, which need not be known: :mod:`saddleback.certificates.bounds.tabular` uses it for the unknown
 V* with a V that was computed from the same samples. With g = √(2 log(1/δ)/(nσ²)) the limit is
@@ -46,7 +42,8 @@ width, never validity.
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,19 +73,12 @@ class Bounds(NamedTuple):
         return (self.high - self.low) / 2
 
 
-class Method(Protocol):
-    """An interval at confidence 1 − δ for the mean of x ``(n,)``, each of which lies in [low, high].
-
-    ``expected`` ``(n,)`` is how many there would be, as it was expected before each of them; None where n was fixed.
-    """
-
-    def __call__(self, x: Array, low: float, high: float, delta: float, expected: Array | None = None) -> Bounds:
-        """Its ends."""
-        ...
+Method = Callable[[Array, float, float, float], Bounds]
+"""An interval at confidence 1 − δ from ``(x, low, high, delta)``, where every x lies in [low, high]."""
 
 
-def maurer_pontil(x: Array, low: float, high: float, delta: float, expected: Array | None = None) -> Bounds:
-    """The empirical-Bernstein interval of Maurer and Pontil, two-sided at 1 − δ, where n was fixed, whatever was expected."""
+def maurer_pontil(x: Array, low: float, high: float, delta: float) -> Bounds:
+    """The empirical-Bernstein interval of Maurer and Pontil, two-sided at 1 − δ."""
     _check(x, low, high, delta)
     n = len(x)
     if n < 2:
@@ -115,15 +105,14 @@ def chernoff_upper(mean: Array, counts: NDArray[np.int64], log_inverse_delta: fl
     return np.asarray(high)
 
 
-def betting(x: Array, low: float, high: float, delta: float, expected: Array | None = None) -> Bounds:
-    """The hedged-capital interval, two-sided at 1 − δ, for any n."""
+def betting(x: Array, low: float, high: float, delta: float) -> Bounds:
+    """The hedged-capital interval, two-sided at 1 − δ."""
     _check(x, low, high, delta)
     span = high - low
     if span == 0:
         return Bounds(low, high)
     y = np.clip((x - low) / span, 0.0, 1.0)
-    n = np.full(len(y), float(len(y))) if expected is None else expected
-    below, above = _lower_limit(y, delta / 2, n), 1.0 - _lower_limit(1.0 - y, delta / 2, n)
+    below, above = _lower_limit(y, delta / 2), 1.0 - _lower_limit(1.0 - y, delta / 2)
     return Bounds(low + span * below, low + span * above)
 
 
@@ -135,14 +124,11 @@ def deviation_limit(variance: Array | float, largest: Array | float, log_term: f
 
 BY_NAME: Final[dict[str, Method]] = {"betting": betting, "empirical-bernstein": maurer_pontil}
 
-AT_ANY_TIME: Final = frozenset({"betting"})
-"""Those that hold for a number of variables that depends on them."""
 
-
-def _lower_limit(y: Array, delta: float, expected: Array) -> float:
+def _lower_limit(y: Array, delta: float) -> float:
     """The least mean in [0, 1] that betting on "more than that" does not exclude at level δ."""
     n = len(y)
-    bets = _bets(y, delta, expected)
+    bets = _bets(y, delta)
     need = math.log(1 / delta)
 
     def excluded(mean: float) -> bool:
@@ -163,13 +149,14 @@ def _lower_limit(y: Array, delta: float, expected: Array) -> float:
     return low  # excluded, so a limit; what lies between low and high is left inside the interval
 
 
-def _bets(y: Array, delta: float, expected: Array) -> Array:
+def _bets(y: Array, delta: float) -> Array:
     """λ_i from what was seen before i, ``(n,)``."""
-    count = np.arange(1, len(y) + 1)
+    n = len(y)
+    count = np.arange(1, n + 1)
     means = (0.5 + np.cumsum(y)) / (count + 1)
     variances = (_PRIOR_VARIANCE + np.cumsum((y - means) ** 2)) / (count + 1)
     before = np.concatenate([[_PRIOR_VARIANCE], variances[:-1]])
-    return np.asarray(np.sqrt(2 * math.log(1 / delta) / (expected * np.maximum(before, 1e-12))))
+    return np.sqrt(2 * math.log(1 / delta) / (n * np.maximum(before, 1e-12)))
 
 
 def _check(x: Array, low: float, high: float, delta: float) -> None:
@@ -193,12 +180,8 @@ class Bets:
         self._weights = frequencies.data * counts[self._row]
         self._stakes, self._goal = stakes, log_inverse_delta
 
-    def upper(self, V: Array, top: Array | None = None) -> Array:
-        """U_x(V) for every pair, V over the buffer's support ``(n,)``.
-
-        ``top`` ``(c,)`` is the largest V of the states that may follow each pair; None where the stakes are known to be below
-        1/(max V − PV), so that it has no part in the limit.
-        """
+    def upper(self, V: Array) -> Array:
+        """U_x(V) for every pair, V over the buffer's support ``(n,)``."""
         mean = np.asarray(self._frequencies @ V)
         centred = V[self._columns] - mean[self._row]
         g = self._stakes
@@ -212,8 +195,7 @@ class Bets:
             step = np.maximum((self._goal - log_wealth) / slope, 0.0)
             z += step
             if np.all(step <= 1e-12 * (1e-3 + z)):
-                limit = mean + z * (1 + 1e-9)
-                return np.asarray(limit if top is None else np.maximum(limit, top - 1 / g))
+                return np.asarray(mean + z * (1 + 1e-9))
         raise NumericalError("the upper limits of the means did not settle; draw more samples.")
 
     def lower(self, V: Array) -> Array:
@@ -221,15 +203,14 @@ class Bets:
         return -self.upper(-V)
 
 
-def stakes(spread: Array, counts: Array | NDArray[np.int64], log_inverse_delta: float, reach: Array | float) -> Array:
-    """g for a guessed standard deviation ``spread`` of V at each pair, where V lies at most ``reach`` above its mean."""
+def stakes(spread: Array, counts: NDArray[np.int64], log_inverse_delta: float, span: float) -> Array:
+    """g for a guessed standard deviation ``spread`` of V at each pair, where V is known to vary by at most ``span``."""
     wanted = np.sqrt(2 * log_inverse_delta / counts) / np.maximum(spread, 1e-12)
-    return np.minimum(wanted, _MOST_OF_A_STAKE / np.maximum(reach, 1e-12))
+    return np.minimum(wanted, _MOST_OF_A_STAKE / max(span, 1e-12))
 
 
-def expected_width(
-    spread: Array, counts: Array | NDArray[np.int64], log_inverse_delta: float, reach: Array | float
-) -> Array:
-    """What U_x(V) − P̂V will be, about, for V of that spread and reach."""
-    g = stakes(spread, counts, log_inverse_delta, reach)
-    return np.asarray(log_inverse_delta / counts / g + g * spread**2 / 2)
+def expected_width(spread: Array, counts: Array | NDArray[np.int64], log_inverse_delta: float, span: float) -> Array:
+    """What U_x(V) − P̂V will be, about, for V of that spread and span."""
+    beta = log_inverse_delta / counts
+    g = np.minimum(np.sqrt(2 * beta) / np.maximum(spread, 1e-12), _MOST_OF_A_STAKE / max(span, 1e-12))
+    return np.asarray(beta / g + g * spread**2 / 2)

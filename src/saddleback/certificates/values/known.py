@@ -12,7 +12,6 @@ from __future__ import annotations
 import numpy as np
 
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.endings import limits_at_start
 from saddleback.problem.policies import MixturePolicy
 from saddleback.problem.spaces import Actions, Array, States
 
@@ -24,7 +23,7 @@ _PIECE = 1 << 18  # pairs at a time
 def known_limits(problem: CMDP, mixture: MixturePolicy) -> Array:
     """Lower and upper limits ``(2, 1+m)`` of the mixture's values, in utilities; 0 and H where nothing is known."""
     S, A, H = problem.num_states, problem.num_actions, problem.horizon
-    limits = limits_at_start(problem)
+    limits = np.array([np.zeros(len(problem.signals)), np.full(len(problem.signals), H)])
     if S is None or S * A > _MOST_PAIRS:
         return limits
     # A function is asked about the pairs of a design only, which are all pairs unless candidates were given.
@@ -39,7 +38,7 @@ def known_limits(problem: CMDP, mixture: MixturePolicy) -> Array:
             played = np.einsum("sa,saj->sj", member.probabilities(states), u.reshape(len(states), A, -1))
             least[k], most[k] = np.minimum(least[k], played.min(axis=0)), np.maximum(most[k], played.max(axis=0))
     ends = np.array([H * (mixture.weights @ least), H * (mixture.weights @ most)])
-    limits[:, known] = np.clip(ends, *limits[:, known])
+    limits[:, known] = np.clip(ends, 0.0, H)
     return limits
 
 

@@ -43,9 +43,6 @@ u ≥ û − Σ_x|φᵀB_x|q_x permits. In the event of δ₂ the true least sum
 E_1 was no bet for the true V, which then is not excluded, or its mean is one. In finite spaces û is looked through pair by
 pair; otherwise known rewards must be linear in φ too, and the Lebesgue constant bounds û and V̂_k from the coreset.
 
-*Misfit.* If P is ε away from linear (:mod:`saddleback.certificates.linearity.misfit`), PV̂_k is off by at most ε·span(V̂_k)(1 + λ), λ = Σ_x|φᵀB_x|, so that X_i may be smaller than
-it seems by βε·Σ_t w_tγ·span(V̂_K)(1 + λ_t), and the least sum likewise. E_1 grows with X_i: with these taken off, what is excluded stays excluded.
-
 Observed rewards enter as the rollouts see them. Tables (C = S × A) assume no linearity and are not treated here.
 """
 
@@ -59,26 +56,96 @@ import numpy as np
 
 from saddleback.certificates.assumptions import BOUNDED
 from saddleback.certificates.certificate import LinearValues, user_limits
-from saddleback.certificates.linearity.misfit import withstood
-from saddleback.certificates.values.coreset_reader import CoresetReader
 from saddleback.certificates.values.intervals import betting
 from saddleback.certificates.values.linear_plan import (
+    ValuePlan,
+    around,
+    chunks,
     enumerable,
     longest_sum,
+    pair_limits,
     plan_values,
+    variances,
 )
-from saddleback.certificates.values.rollouts import Baseline, Rollouts
+from saddleback.certificates.values.rollouts import Baseline, Rollouts, Step
 from saddleback.errors import NumericalError
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy
 from saddleback.problem.spaces import Array
-from saddleback.sampling.buffer import Buffer, counted
+from saddleback.sampling.buffer import Buffer, PolicyValue, counted
 from saddleback.sampling.trajectories import RolloutPlan
 
 _MOST_OF_CAPITAL = 0.95
 _DOUBLINGS, _BISECTIONS = 30, 14  # 2⁻¹⁴ of the width is little
 _ROUNDING = 1e-12
 _MOST_OF_CAPITAL_AT_A_PAIR = 0.45  # the shifts may double what a sample costs
+
+
+class CoresetReader:
+    """Sums over the rollouts' steps: Σ w_t û and Σ w_t Σ_x|φᵀB_x|q_x of each ``(n, 1+m)``, and Σ_i y_i of each member.
+
+    It observes :func:`~saddleback.certificates.values.rollouts.roll_out`; made by :func:`read_coreset`.
+    """
+
+    def __init__(self, problem: CMDP, mixture: MixturePolicy, fresh: Buffer, plan: ValuePlan):
+        B, gamma = fresh.design.operator, problem.gamma
+        assert B is not None
+        self.problem, self.mixture, self.fresh, self.plan = problem, mixture, fresh, plan
+        self.features, self.operator = problem.required_features(), B
+        V = [self.at_support(k) for k in range(len(plan.omegas))]
+        self.xi = [gamma * (B @ fresh.average(v)) - o for v, o in zip(V, plan.omegas, strict=True)]  # û = ◇ + ⟨φ,ξ⟩
+        variance = np.array([variances(fresh, v) for v in V])
+        self.q = gamma * pair_limits(variance, plan.high - plan.low, fresh.counts, plan.levels.pairs)  # (K, c, 1+m)
+        self.sums, self.slack = np.zeros((2, plan.num_rollouts, self.q.shape[2]))
+        self.visits = np.zeros(self.q.shape[:2])
+        self.pair = np.repeat(
+            np.arange(fresh.design.size), np.diff(counted(fresh).empirical_model().indptr)
+        )  # of every entry
+
+    def __call__(self, step: Step) -> None:
+        """Add one step."""
+        for k in np.unique(step.members):
+            mine = step.members == k
+            phi, rows = self.features.at(step.states[mine], step.actions[mine]), step.rollouts[mine]
+            y = phi @ self.operator
+            self.sums[rows] += step.weight * (step.utilities[mine] + phi @ self.xi[k])
+            self.slack[rows] += step.weight * (np.abs(y) @ self.q[k])
+            self.visits[k] += step.weight * y.sum(axis=0)
+
+    def at_support(self, k: int) -> Array:
+        """V̂_k on the fresh support, ``(n, 1+m)``."""
+        return self.fresh.at_support(PolicyValue(self.mixture.members[k], self.plan.omegas[k]))
+
+    def at_start(self) -> Array:
+        """Σ_k w_k V̂_k(ρ), ``(1+m,)``."""
+        start, out = self.problem.start, np.zeros(self.q.shape[2])
+        for w, p, omega in zip(self.mixture.weights, self.mixture.members, self.plan.omegas, strict=True):
+            out += w * (start.weights @ (p.mean_features(self.features, start.states) @ omega))
+        return out
+
+    def residual_range(self) -> tuple[Array, Array]:
+        """Limits of u over all pairs and members, ``(1+m,)``."""
+        problem, design = self.problem, self.fresh.design
+        seen = problem.observed  # their ◇ may be anything in [0, 1]
+        lows, highs = [], []
+        if not enumerable(problem):
+            u = np.where(seen, 0.0, problem.utilities(design.states, design.actions))
+            assert design.features is not None
+            for xi, q in zip(self.xi, self.q, strict=True):
+                low, high = around(design, design.features @ xi + u)
+                lows.append(low - design.lebesgue * q.max(axis=0))
+                highs.append(high + design.lebesgue * q.max(axis=0))
+            return np.min(lows, axis=0), np.max(highs, axis=0) + seen
+        A = problem.num_actions
+        for states in chunks(problem, max(self.operator.shape)):
+            s, a = np.repeat(states, A, axis=0), np.tile(np.arange(A), len(states))
+            u, phi = np.where(seen, 0.0, problem.utilities(s, a)), self.features.at(s, a)
+            y = np.abs(phi @ self.operator)
+            for xi, q in zip(self.xi, self.q, strict=True):
+                residual, width = u + phi @ xi, y @ q
+                lows.append((residual - width).min(axis=0))
+                highs.append((residual + width).max(axis=0))
+        return np.min(lows, axis=0), np.max(highs, axis=0) + seen
 
 
 def read_coreset(
@@ -106,13 +173,10 @@ def read_coreset(
 
 
 def linear_intervals(reader: CoresetReader, rollouts: Rollouts) -> tuple[Array, Array]:
-    """Limits ``(1+m,)`` of the mixture's values in utilities, from the rollouts that ``reader`` watched, all of them whole."""
-    return _intervals(reader, _Seen.of(reader, rollouts), rollouts)
-
-
-def _intervals(reader: CoresetReader, seen: _Seen, rollouts: Rollouts) -> tuple[Array, Array]:
-    assert len(rollouts.gains) >= reader.plan.num_rollouts
+    """Limits ``(1+m,)`` of the mixture's values in utilities, from the rollouts that ``reader`` watched."""
+    assert len(rollouts.gains) == reader.plan.num_rollouts
     slack, columns = _ROUNDING * reader.problem.horizon, range(reader.q.shape[2])
+    seen = _Seen.of(reader, rollouts)
     low = np.array([_lower_limit(reader, seen.column(j, 1), j, 0) for j in columns])
     high = np.array([-_lower_limit(reader, seen.column(j, -1), j, 1) for j in columns])
     return np.clip(low - slack, *rollouts.known), np.clip(high + slack, *rollouts.known)
@@ -120,25 +184,8 @@ def _intervals(reader: CoresetReader, seen: _Seen, rollouts: Rollouts) -> tuple[
 
 def under_linearity(reader: CoresetReader, rollouts: Rollouts) -> LinearValues:
     """The limits in the user's units, for a certificate."""
-    seen = _Seen.of(reader, rollouts)
-    low, high = _intervals(reader, seen, rollouts)
-    withstand = [
-        _withstood(reader, seen, j, ends, rollouts.known[:, j]) for j, ends in enumerate(zip(low, high, strict=True))
-    ]
-    limits = user_limits(reader.problem, low, high)
-    return LinearValues(limits, tuple(withstand), f"{BOUNDED}; {assumption(reader.problem)}")
-
-
-def _withstood(reader: CoresetReader, seen: _Seen, j: int, ends: tuple[float, float], known: Array) -> float:
-    """The misfit at which the limits of column j, each half of their distance further out, still hold."""
-    half, out = (ends[1] - ends[0]) / 2, 1.0
-    for side, s in ((0, 1), (1, -1)):
-        if s * ends[side] <= s * known[side]:  # certain, whatever P is
-            continue
-        mine, wanted = seen.column(j, s), s * ends[side] - half
-        if (bet := _bet(reader, mine, j, side)) is not None:
-            out = min(out, withstood(lambda misfit, b=bet, x=wanted: b.excludes(x - b.tail, misfit)))  # type: ignore[misc]
-    return out
+    limits = user_limits(reader.problem, *linear_intervals(reader, rollouts))
+    return LinearValues(limits[0], limits[1:], f"{BOUNDED}; {assumption(reader.problem)}")
 
 
 def assumption(problem: CMDP) -> str:
@@ -152,13 +199,11 @@ def assumption(problem: CMDP) -> str:
 
 
 class _Seen(NamedTuple):
-    """Of one column, or of all: Z, Û, ε/β and what a misfit of 1 takes off Û ``(n, …)``, and at most; their ranges and tails, G/β ``(entries, …)`` and v/β ``(c, …)``."""
+    """Of one column, or of all: Z, Û and ε/β ``(n, …)``, their ranges and tails, G/β ``(entries, …)`` and v/β ``(c, …)``."""
 
     free: Array
     linear: Array
     slack: Array
-    bent: Array
-    most_bent: Array
     free_range: Array
     linear_range: Array
     free_tail: Array
@@ -172,13 +217,10 @@ class _Seen(NamedTuple):
         plan, gamma, H = reader.plan, reader.problem.gamma, reader.problem.horizon
         left, at_start = gamma**rollouts.cap, reader.at_start()
         u_low, u_high = reader.residual_range()
-        most = longest_sum(gamma) * gamma * (1 + reader.lebesgue) * (plan.high - plan.low).max(axis=0)
         return cls(
-            rollouts.values[: plan.num_rollouts],
+            rollouts.values,
             at_start + reader.sums,
             reader.slack,
-            reader.bent,
-            most[None],
             np.array([rollouts.low, rollouts.high]),
             at_start + longest_sum(gamma) * np.array([np.minimum(u_low, 0.0), np.maximum(u_high, 0.0)]),
             np.array([rollouts.tail_low, rollouts.tail_high]),
@@ -190,58 +232,22 @@ class _Seen(NamedTuple):
     def column(self, j: int, s: int) -> _Seen:
         """Column j, or for s = −1 its mirror image."""
         x, ends = [s * f[:, j] for f in self], slice(None, None, s)
-        slack, bent, most, v = (f[:, j] for f in (self.slack, self.bent, self.most_bent, self.v))
-        return _Seen(x[0], x[1], slack, bent, most, x[5][ends], x[6][ends], x[7][ends], x[8][ends], x[9], v)
-
-
-class _Bet(NamedTuple):
-    """One side of one column: X̂ and ε ``(n,)``, what a misfit of 1 takes off X ``(n,)`` and at most, the least X, g/n, what must be won, and the tail."""
-
-    X: Array
-    eps: Array
-    bent: Array
-    most_bent: float
-    floor: float
-    h: float
-    need: float
-    tail: float
-
-    def top(self, misfit: float = 0.0) -> float:
-        """What no excluded number exceeds."""
-        mean = float((self.X - misfit * self.bent).mean())
-        return min(mean, self.floor - misfit * self.most_bent + _MOST_OF_CAPITAL / self.h)
-
-    def excludes(self, V: float, misfit: float = 0.0) -> bool:
-        """Whether V, and all that is smaller, would make the bet win too much."""
-        z = self.X - misfit * self.bent - V
-        return self.top(misfit) >= V and _from_rollouts(z, self.eps, self.h) >= self.need
-
-
-def _bet(reader: CoresetReader, seen: _Seen, j: int, side: int) -> _Bet | None:
-    """None where the plain interval is taken, which assumes no linearity."""
-    plan, n = reader.plan, reader.plan.num_rollouts
-    beta, g = float(plan.share[side, j]), float(plan.slope[side, j])
-    if beta == 0:
-        return None
-    return _Bet(
-        (1 - beta) * seen.free + beta * seen.linear,
-        beta * seen.slack,
-        beta * seen.bent,
-        beta * float(seen.most_bent[0]),
-        float((1 - beta) * seen.free_range[0] + beta * seen.linear_range[0]),
-        g / n,
-        plan.levels.bet - _from_coreset(reader, beta * seen.G, beta * seen.v, g, beta, j),
-        (1 - beta) * float(seen.free_tail[0]) + beta * float(seen.linear_tail[0]),
-    )
+        return _Seen(x[0], x[1], self.slack[:, j], x[3][ends], x[4][ends], x[5][ends], x[6][ends], x[7], self.v[:, j])
 
 
 def _lower_limit(reader: CoresetReader, seen: _Seen, j: int, side: int) -> float:
     """A lower limit of s·V at the level of one side of the bet."""
-    if (bet := _bet(reader, seen, j, side)) is None:
+    plan, n = reader.plan, reader.plan.num_rollouts
+    beta, g = float(plan.share[side, j]), float(plan.slope[side, j])
+    if beta == 0:
         least, most = seen.free_range.tolist()
-        return betting(seen.free, least, most, 2 * math.exp(-reader.plan.levels.bet)).low + float(seen.free_tail[0])
-    step = bet.need / float(reader.plan.slope[side, j])
-    return _largest(bet.excludes, bet.top(), step) + bet.tail
+        return betting(seen.free, least, most, 2 * math.exp(-plan.levels.bet)).low + float(seen.free_tail[0])
+    X, eps, h = (1 - beta) * seen.free + beta * seen.linear, beta * seen.slack, g / n
+    floor = float((1 - beta) * seen.free_range[0] + beta * seen.linear_range[0])
+    need = plan.levels.bet - _from_coreset(reader, beta * seen.G, beta * seen.v, g, beta, j)
+    top = min(float(X.mean()), floor + _MOST_OF_CAPITAL / h)
+    tail = (1 - beta) * float(seen.free_tail[0]) + beta * float(seen.linear_tail[0])
+    return _largest(lambda V: _from_rollouts(X - V, eps, h) >= need, top, need / g) + tail
 
 
 def _largest(excluded: Callable[[float], bool], top: float, step: float) -> float:

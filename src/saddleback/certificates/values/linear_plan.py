@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from saddleback.certificates.values.baseline import Baseline, range_of
 from saddleback.certificates.values.intervals import deviation_limit
+from saddleback.certificates.values.rollouts import Baseline, range_of
 from saddleback.designs.design import Design
 from saddleback.method.evaluators.lstd import LSTD
 from saddleback.problem.cmdp import CMDP
@@ -92,7 +92,7 @@ def plan_values(
     noise = (visits * earlier.signal_noise(problem) ** 2).sum(axis=(0, 1))
     q, before = (gamma * pair_limits(variance, high - low, n, levels.pairs) for n in (counts, earlier.counts))
     eps = 1.5 * (a * (q + before / 4)).sum(axis=(0, 1))
-    least, most = range_of(problem, baseline, rolled.cap)
+    least, most = range_of(gamma, baseline, rolled.cap)
     downside = longest_sum(gamma) * (2 * design.lebesgue * q.max(axis=(0, 1)) + problem.observed)
     guesses = [
         [_Guess(*x) for x in zip(V_F, S, eps, noise, fall, most - least, downside, strict=True)]

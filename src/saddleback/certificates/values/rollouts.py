@@ -18,19 +18,8 @@ horizon H·log(H/τ), have σ²H²·log(H/τ)/2: three to five times as much. α
 
 W_N and w_N are linear in κ^N, so N = 1 and N = L are the ends.
 
-*Cap.* What a run beyond L would have added has mean γ^L E[V − V̂], between −γ^L(l+Δ) and γ^L(H − l).
-
-*Steps.* Rollouts go on until the steps that they may take together are spent. Those that came before the first that was cut for want of
-steps count, and no others (:mod:`.waves` has the proof); where there is none, and where their number should have been fixed, nothing is shown.
-
-*Ends and totals.* Where running totals of x/scale are known to stay within [A, B] (:mod:`saddleback.problem.endings`), so does Σ w_t v_t
-with the falling weights w_t, v = u − u₀, and with V̂ and the values of all policies within u₀H + [l, l+Δ] and u₀H + [a, b]
-
-    A − (l+Δ)·f_N + γw_{N−1}a  ≤  Z − Σ w_k V̂_k(ρ)  ≤  B − l·f_N + γw_{N−1}b,        f_N = w_0 + Σ_{0<t<N}(w_t − γw_{t−1}) ≤ 2,
-
-which does not grow with H. Where a total is only declared of expectations, a rollout that has gone far beyond it is stopped in s_N,
-and what it would have added has a mean between γw_{N−1}(a(s_N) − V̂(s_N)) and γw_{N−1}(b(s_N) − V̂(s_N)): the first counts for lower
-limits, the second for upper ones. Stopping depends on that rollout alone.
+*Cap.* What a run beyond L would have added has mean γ^L E[V − V̂], between −γ^L(l+Δ) and γ^L(H − l). Rollouts that ran out of
+the steps that they may take together, which is rare and depends on the coins alone, show nothing.
 
 *Baselines.* The V̂_k are fitted on buffers that were drawn before: coreset LSTD (on a table: the values of the estimated
 model), cut to [0, H]. Nothing depends on their quality but the width of the intervals; where they cannot be had, a constant
@@ -39,40 +28,74 @@ serves.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from saddleback.certificates.values.baseline import Baseline as Baseline
-from saddleback.certificates.values.baseline import fit_baseline as fit_baseline
-from saddleback.certificates.values.baseline import range_of
 from saddleback.certificates.values.intervals import BY_NAME as INTERVALS
 from saddleback.certificates.values.known import known_limits
-from saddleback.certificates.values.waves import Observer, Stage, play_waves
-from saddleback.certificates.values.waves import Step as Step
+from saddleback.errors import NumericalError
+from saddleback.method.evaluators.lstd import LSTD
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.endings import declares, overall_limits, rollout_totals
-from saddleback.problem.policies import MixturePolicy
-from saddleback.problem.spaces import Array
-from saddleback.sampling.blocks import Executor, InOrder
-from saddleback.sampling.drawn_rows import examine_policies, examine_rollouts
-from saddleback.sampling.trajectories import RolloutPlan
+from saddleback.problem.policies import MixturePolicy, Policy
+from saddleback.problem.spaces import Actions, Array, States
+from saddleback.sampling.blocks import Executor, InOrder, in_key_order
+from saddleback.sampling.buffer import Buffer
+from saddleback.sampling.drawn_rows import MOST_ROLLED, examine_policies, examine_rollouts
+from saddleback.sampling.trajectories import (
+    ALPHA,
+    CHUNK,
+    Cast,
+    RolloutPlan,
+    RolloutSource,
+    Transition,
+    chunks_for,
+    waves_of,
+)
 from saddleback.sampling.trajectories import steps_per_rollout as steps_per_rollout
-from saddleback.simulators.generative_model import GenerativeModel, Stream
+from saddleback.simulators.generative_model import Draw, GenerativeModel, Stream
+
+ValueFunction = Callable[[States], Array]
+"""V̂ of r, c_1..c_m at states, ``(n, 1+m)``, in utilities."""
+_TABLE_STATES = 1_000_000  # finite problems up to this size keep V̂ as a table
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """V̂_k for every member, within [low, high] ``(1+m,)`` each; only the width of the intervals depends on them."""
+
+    functions: Sequence[ValueFunction]
+    low: Array
+    high: Array
+
+
+class Step(NamedTuple):
+    """One step of the rollouts that still run: their numbers, members, pairs and utilities, and their weight γ^t/p_t."""
+
+    rollouts: NDArray[np.int64]
+    members: NDArray[np.int64]
+    states: States
+    actions: Actions
+    utilities: Array
+    weight: float
+
+
+Observer = Callable[[Step], None]
+"""Sees every step, so that other sums over the same rollouts can be kept; it must not change what it sees."""
 
 
 @dataclass(frozen=True)
 class Rollouts:
     """n values of Z ``(n, 1+m)`` with the limits they cannot leave, in utilities; ``steps`` is what they cost.
 
-    ``known`` ``(2, 1+m)`` is what the values cannot leave whatever the rollouts show (:mod:`.known`). Of each wave, ``waves``
-    ``(w, 2)`` has the number of rollouts and how many were expected in all, and ``expected`` ``(n,)`` the second of each rollout; what was
-    cut and what came after it is left out, and ``cut`` says that nothing is shown therefore. ``gains`` is the sum of Z alone, to which the baseline of any start may be added;
+    ``known`` ``(2, 1+m)`` is what the values cannot leave whatever the rollouts show (:mod:`.known`). ``cut`` says that they
+    ran out of steps. ``gains`` is the sum of Z alone, to which the baseline of any start may be added;
     ``tail`` is what the cap may hide, and the limits, as the tail, follow from the limits of the ``baseline_range``
-    ``(2, 1+m)`` and the ``cap``. Where something ends, or a total is known, ``totals`` ``(4, 1+m)`` are A, B, a, b, and ``more`` is
-    by how much the gains of rollouts that were stopped may be larger.
+    ``(2, 1+m)`` and the ``cap``.
     """
 
     gains: Array
@@ -90,21 +113,12 @@ class Rollouts:
     cap: int
     num_members: int
     known: Array
-    waves: NDArray[np.int64]
-    expected: Array
     cut: bool = False
-    more: Array | None = None
-    totals: Array | None = None
 
     @property
     def values(self) -> Array:
-        """Z, ``(n, 1+m)``, at the least."""
+        """Z, ``(n, 1+m)``."""
         return self.baseline + self.gains
-
-    @property
-    def highest(self) -> Array:
-        """Z, ``(n, 1+m)``, at the most."""
-        return self.values if self.more is None else self.values + self.more
 
     def arrays(self) -> dict[str, Array]:
         """What the limits can be computed again from, by name."""
@@ -112,14 +126,11 @@ class Rollouts:
         whole = {
             "cap": np.array(self.cap),
             "cut": np.array(int(self.cut)),
-            "waves": self.waves,
             "members": self.members,
             "starts": self.starts,
         }
-        ends = {} if self.totals is None or self.more is None else {"totals": self.totals, "highest": self.highest}
         return {
             "values": self.values,
-            **ends,
             **fixed,
             "baseline": np.array([*self.baseline_range, self.baseline]),
             "at_starts": self.baseline_at_starts,
@@ -128,12 +139,8 @@ class Rollouts:
 
     def limits(self, delta: float, method: str) -> tuple[Array, Array]:
         """Lower and upper limits of the values ``(1+m,)``, with what the cap hides and what is known; each at 1 − δ."""
-        low, high = self.low.tolist(), self.high.tolist()
-        sides = [
-            [INTERVALS[method](z[:, j], low[j], high[j], delta, self.expected) for j in range(z.shape[1])]
-            for z in ([self.values] if self.more is None else [self.values, self.highest])
-        ]
-        found = np.array([(least.low, most.high) for least, most in zip(sides[0], sides[-1], strict=True)])
+        z, low, high = self.values, self.low.tolist(), self.high.tolist()
+        found = np.array([INTERVALS[method](z[:, j], low[j], high[j], delta) for j in range(z.shape[1])])
         tails = np.array([self.tail_low, self.tail_high])
         ends = np.clip(found.T + tails, *self.known)
         return ends[0], ends[1]
@@ -142,17 +149,15 @@ class Rollouts:
         """The rollouts with so much more hidden from them on either side."""
         return replace(self, tail_low=self.tail_low - by, tail_high=self.tail_high + by)
 
-    def from_start(self, start: int, probability: float) -> Rollouts:
-        """The rollouts that began in one start state, which has that probability, as values from there."""
+    def from_start(self, start: int) -> Rollouts:
+        """The rollouts that began in one start state, as values from there."""
         mine = self.starts == start
         shift = self.baseline_at_starts[start] - self.baseline
         return replace(
             self,
             gains=self.gains[mine],
-            more=None if self.more is None else self.more[mine],
             members=self.members[mine],
             starts=self.starts[mine],
-            expected=probability * self.expected[mine],
             baseline=self.baseline_at_starts[start],
             low=self.low + shift,
             high=self.high + shift,
@@ -175,24 +180,35 @@ def roll_out(
 
     ``observers`` see every step of every chunk; they change nothing. ``executor`` draws the tapes (None: here).
     """
-    H, ends = problem.horizon, declares(problem)
+    m, gamma, H, num_rollouts = problem.num_constraints, problem.gamma, problem.horizon, plan.number
     examine_policies(model, mixture.members, problem.start.states, seed)
-    played = play_waves(Stage(problem, model, mixture, baseline, plan, seed, group, observers, executor or InOrder()))
-    examine_rollouts(model, played.rows, (seed, int(Stream.ROLLOUT), group, 0))
+    gains = np.empty((num_rollouts, 1 + m))
+    members, starts = np.empty((2, num_rollouts), dtype=np.int64)
+    steps, cut, rows = 0, False, list[tuple[States, Actions, Draw]]()
+    first, last = waves_of(chunks_for(Stream.ROLLOUT, group, num_rollouts))
+    for chunks, held in ((first, math.inf), (last, sum(chunk.size for chunk in last))):
+        room = math.inf if chunks is first else max(0, plan.steps - steps) / held
+        source = RolloutSource(model, problem, mixture, seed, plan.cap, room)
+        for chunk, tape in in_key_order((executor or InOrder()).run(source.draw, chunks)):
+            part = slice(chunk.block * CHUNK, chunk.block * CHUNK + chunk.size)
+            cast, transitions = source.play(chunk, tape)
+            if steps < MOST_ROLLED:
+                transitions = _noted(transitions, rows)
+            members[part], starts[part] = cast
+            gains[part], running = _gains(problem, baseline, cast, transitions, observers, part.start)
+            steps += len(tape.next_states)
+            cut |= room * chunk.size - len(tape.next_states) < running
+    examine_rollouts(model, rows, (seed, int(Stream.ROLLOUT), group, 0))
     at_starts = np.array([f(problem.start.states) for f in baseline.functions])  # (k, starts, 1+m)
     mixed = np.einsum("k,ksj->sj", mixture.weights, at_starts)
     centre = problem.start.weights @ mixed
-    low, high = range_of(problem, baseline, plan.cap)
-    gains, more, _, cut, members, starts = played.sums
-    whole = int(np.argmax(cut)) if cut.any() else len(cut)  # those before the first that was cut
-    if whole == 0:
-        gains, more, whole = low[None], (high - low)[None], 1  # it may be anything
-    limits, left = overall_limits(problem), problem.gamma**plan.cap
-    tails = left * (limits[0] - baseline.high), left * (limits[1] - baseline.low)
+    low, high = range_of(gamma, baseline, plan.cap)
+    left = gamma**plan.cap
+    tails = -left * baseline.high, left * (H - baseline.low)
     found = Rollouts(
-        gains[:whole],
-        members[:whole],
-        starts[:whole],
+        gains,
+        members,
+        starts,
         mixed,
         centre,
         np.array([baseline.low, baseline.high]),
@@ -200,14 +216,85 @@ def roll_out(
         centre + high,
         *tails,
         H,
-        played.steps,
+        steps,
         plan.cap,
         len(mixture.weights),
         known_limits(problem, mixture),
-        played.waves,
-        np.repeat(*played.waves.T[::-1])[:whole].astype(float),
     )
-    if ends:
-        found = replace(found, more=more[:whole], totals=np.concatenate([rollout_totals(problem), limits]))
-    nothing = cut.any() and (plan.total is None or cut[0])
-    return replace(found.widened(2 * H), cut=True) if nothing else found
+    return replace(found.widened(2 * H), cut=True) if cut else found
+
+
+def _noted(transitions: Iterator[Transition], rows: list[tuple[States, Actions, Draw]]) -> Iterator[Transition]:
+    for step in transitions:
+        rows.append((step.states, step.actions, step.drawn))
+        yield step
+
+
+def _gains(
+    problem: CMDP,
+    baseline: Baseline,
+    cast: Cast,
+    transitions: Iterator[Transition],
+    observers: Sequence[Observer],
+    first: int,
+) -> tuple[Array, int]:
+    """The sums of Z over one chunk of rollouts, the first of which has the number ``first``; how many ran to the end."""
+    gamma, seen = problem.gamma, problem.observed
+    total = np.zeros((len(cast.members), 1 + problem.num_constraints))
+    V = _by_member(baseline.functions, cast.members, problem.start.states[cast.starts], total.shape[1])
+    at = np.arange(len(cast.members))
+    for step in transitions:
+        member = cast.members[step.running]
+        V = V[np.searchsorted(at, step.running)]  # those of ``at`` that still run
+        u = problem.utilities(step.states, step.actions)
+        if step.drawn.signals is not None:
+            u[:, seen] = problem.utilities_of(step.drawn.signals)[:, seen]
+        for observe in observers:
+            observe(Step(first + step.running, member, step.states, step.actions, u, step.weight))
+        following = _by_member(baseline.functions, member, step.drawn.next_states, total.shape[1])
+        total[step.running] += step.weight * (u + gamma * following - V)
+        V, at = following, step.running
+    return total, len(at)
+
+
+def _by_member(functions: Sequence[ValueFunction], member: NDArray[np.int64], states: States, columns: int) -> Array:
+    if len(functions) == 1:
+        return functions[0](states)
+    out = np.empty((len(states), columns))
+    for k, function in enumerate(functions):
+        mine = member == k
+        if np.any(mine):
+            out[mine] = function(states[mine])
+    return out
+
+
+def range_of(gamma: float, baseline: Baseline, cap: int) -> tuple[Array, Array]:
+    """The least and the largest sum of Z over at most ``cap`` steps."""
+    low, span, ratio = baseline.low, baseline.high - baseline.low, gamma ** (1 - ALPHA)  # w_t = ratio^t
+    ends = []
+    for N in (1, cap):
+        W = (1 - ratio**N) / (1 - ratio)
+        falls = 1 + (W - 1) - gamma * (W - ratio ** (N - 1))  # w_0 + Σ_{0<t<N} (w_t − γ w_{t−1})
+        least = -(1 - gamma) * low * W - span * falls
+        ends.append((least, (1 - (1 - gamma) * low) * W + gamma * ratio ** (N - 1) * span))
+    return np.minimum(ends[0][0], ends[1][0]), np.maximum(ends[0][1], ends[1][1])
+
+
+def fit_baseline(problem: CMDP, buffer: Buffer, mixture: MixturePolicy) -> Baseline:
+    """V̂ of every member from ``buffer``, which must not hold any sample that the rollouts will use."""
+    functions, lows, highs = zip(*(_fitted(problem, buffer, member) for member in mixture.members), strict=True)
+    return Baseline(functions, np.min(lows, axis=0), np.max(highs, axis=0))
+
+
+def _fitted(problem: CMDP, buffer: Buffer, member: Policy) -> tuple[ValueFunction, Array, Array]:
+    """V̂ of one member, and its limits ``(1+m,)``."""
+    S, H = problem.num_states, problem.horizon
+    try:
+        fitted = LSTD().value_function(problem, buffer, member)
+    except NumericalError:
+        middle = np.full(1 + problem.num_constraints, H / 2)
+        return lambda states: np.broadcast_to(middle, (len(states), len(middle))), middle, middle
+    table = np.arange(S) if S is not None and S <= _TABLE_STATES else None
+    V = np.clip(fitted(np.concatenate([problem.start.states, buffer.support]) if table is None else table), 0.0, H)
+    low, high = V.min(axis=0), V.max(axis=0)
+    return lambda states: np.clip(fitted(states), low, high) if table is None else V[states], low, high

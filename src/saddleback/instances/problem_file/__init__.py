@@ -1,7 +1,7 @@
 """A problem from a TOML file (docs/problem_files.md), with a simulator named by import path and everything around it in the user's
 units: read, checked, and put together.
 
-    gamma, states, actions, preferred, start, pool, terminal, successors, [simulator], [reward], [[constraints]], [features]
+    gamma, states, actions, preferred, start, pool, [simulator], [reward], [[constraints]], [features]
 
 Where the simulator is a problem of the zoo, whatever the file leaves out is that problem's.
 """
@@ -18,7 +18,6 @@ import numpy as np
 from saddleback.errors import InputError
 from saddleback.files.json_file import plain, short
 from saddleback.instances.instance import Instance
-from saddleback.instances.problem_file import ends as ends_of_file
 from saddleback.instances.problem_file import parts
 from saddleback.instances.problem_file.code import imported
 from saddleback.instances.problem_file.sections import Section, read_toml
@@ -44,8 +43,6 @@ _KEYS = (
     "constraints",
     "features",
     "preferred",
-    "terminal",
-    "successors",
 )
 _CONSTRAINTS = 'write [[constraints]] with name, values, limit = "<= 5" and units'
 _OTHER_WORDS = {
@@ -93,7 +90,7 @@ def _fields(file: Section, kind: str, space: StateSpace, num_actions: int, ends:
     """Everything that a CMDP is made of."""
     shape = (getattr(space, "num", None), num_actions)
     reward = file.table("reward", 'write [reward] with values = "shop:reward" and range = [0, 1]')
-    reward.allow("values", "range", "kind", "total")
+    reward.allow("values", "range", "kind")
     values = parts.signal_of(reward, kind, shape)
     constraints = parts.constraints_of(file.tables("constraints", _CONSTRAINTS), kind, shape, {})
     if not constraints:
@@ -110,9 +107,6 @@ def _fields(file: Section, kind: str, space: StateSpace, num_actions: int, ends:
         "features": parts.features_of(file, kind, space, num_actions),
         "name": file.get("name", "text", file_name(file.file)),
         "preferred": file.get("preferred", "anything", None),
-        "terminal": ends_of_file.terminal_of(file, space, ends, parts.listed_states),
-        "successors": ends_of_file.successors_of(file, space),
-        "reward_total": parts.total_of(reward),
     }
 
 
@@ -146,7 +140,7 @@ def _from_environment(file: Section, where: Section) -> Instance:
 def _from_zoo(file: Section, where: Section) -> Instance:
     """A problem of the zoo with its discount, start, features, limits or name changed."""
     instance = parts.zoo_of(where)
-    for key in ("states", "actions", "reward", "pool", "terminal", "successors"):
+    for key in ("states", "actions", "reward", "pool"):
         if file.has(key):
             remedy = "remove it: the zoo problem has its own"
             raise file.fault(key, "must be left out with a zoo problem", short(file.values[key]), remedy)
@@ -197,7 +191,6 @@ def _changed_table(table: Table, problem: CMDP) -> Table | None:
         senses=tuple(c.sense for c in problem.constraints),
         names=tuple(c.name for c in problem.constraints),
         ranges=tuple(c.range for c in problem.constraints),
-        totals=tuple(c.total for c in problem.constraints),
         gamma=problem.gamma,
         rho=rho,
         name=problem.name,

@@ -112,22 +112,9 @@ def range_of(where: Section, values: Any) -> tuple[float, float] | None:
     return float(x[0]), float(x[1])
 
 
-def total_of(where: Section) -> tuple[float, float] | None:
-    """``total = [least, most]``, what a signal adds up to in an episode; None where it was not said."""
-    if not where.has("total"):
-        return None
-    x = numbers(where, "total", where.get("total", "a list"))
-    remedy = "a total begins at 0: write total = [0, 20]"
-    if x.shape != (2,) or not x[0] <= 0 <= x[1] or x[0] == x[1]:
-        raise where.fault(
-            "total", "must be [least, most] with least <= 0 <= most", short(where.values["total"]), remedy
-        )
-    return float(x[0]), float(x[1])
-
-
 def constraint_of(where: Section, kind: str, shape: tuple[int | None, int], known: dict[str, Constraint]) -> Constraint:
     """One of [[constraints]]; without values it gives the zoo problem's constraint of that name another limit."""
-    where.allow("name", "values", "limit", "units", "range", "kind", "total")
+    where.allow("name", "values", "limit", "units", "range", "kind")
     name = where.get("name", "text", remedy='give it a name, such as name = "energy"')
     example = 'write limit = "<= 5" for a budget, limit = ">= 5" for a floor'
     limit = where.get("limit", "text", remedy=example)
@@ -141,11 +128,10 @@ def constraint_of(where: Section, kind: str, shape: tuple[int | None, int], know
             raise where.fault("name", f"must be one of {', '.join(known)}", short(name), "or give it values")
         signal: Any = known[name].signal
         span = range_of(where, signal) if where.has("range") else known[name].range
-        total = total_of(where) if where.has("total") else known[name].total
     else:
         signal = signal_of(where, kind, shape)
-        span, total = range_of(where, signal), total_of(where)
-    return Constraint(name, signal, found[1], float(found[2]), span, units, total)  # type: ignore[arg-type]
+        span = range_of(where, signal)
+    return Constraint(name, signal, found[1], float(found[2]), span, units)  # type: ignore[arg-type]
 
 
 def constraints_of(
@@ -216,7 +202,7 @@ def start_of(file: Section, space: StateSpace) -> Start:
             return Start(states, np.full(len(states), 1 / len(states)), imported(where, "sampler"))
         key, given = "states", where.get("states", "anything", remedy=remedy)
         weights = numbers(where, "weights", where.get("weights", "a list")) if where.has("weights") else None
-    states = listed_states(where, key, given, space)
+    states = _states(where, key, given, space)
     n = len(states)
     weights = np.full(n, 1 / n) if weights is None else weights
     if weights.shape != (n,) or np.any(weights < 0) or abs(weights.sum() - 1) > 1e-9:
@@ -325,7 +311,7 @@ def _generator(purpose: int) -> np.random.Generator:
     return generator(0, Stream.DESIGN, 4, purpose)
 
 
-def listed_states(where: Section, key: str, given: Any, space: StateSpace) -> States:
+def _states(where: Section, key: str, given: Any, space: StateSpace) -> States:
     """One state or several, as an array of the space's kind."""
     x = numbers(where, key, given)
     if isinstance(space, FiniteStates):

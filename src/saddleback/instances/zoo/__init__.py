@@ -35,7 +35,6 @@ BY_NAME: Registry[Callable[..., Instance]] = Registry(
         "ward": "saddleback.instances.zoo.ward:ward",
         "river-swim": "saddleback.instances.zoo.river_swim:river_swim",
         "queue-network": "saddleback.instances.zoo.queue_network:queue_network",
-        "two-products": "saddleback.instances.zoo.two_products:two_products",
         "warehouse": "saddleback.instances.zoo.warehouse:warehouse",
         "frozen-lake": "saddleback.instances.zoo.toy_text:frozen_lake",
         "taxi": "saddleback.instances.zoo.toy_text:taxi",

@@ -55,8 +55,7 @@ def frozen_lake(*, size: int = 4, slippery: bool = True, limit: Amount = 0.02, g
     into_hole[:, :, [tile == "H" for tile in tiles]] = 1.0
     names = [f"row {i // size}, column {i % size} ({TILES[tile]})" for i, tile in enumerate(tiles)]
     summary = f"cross {size} x {size} fields of ice; discounted probability of falling in <= {limit:g}"
-    once = (0.0, 1.0)  # goal and holes end the episode
-    return _world("frozen-lake", env, ("falls", into_hole, limit), gamma, (0.0, 1.0), names, summary, once)
+    return _world("frozen-lake", env, ("falls", into_hole, limit), gamma, (0.0, 1.0), names, summary)
 
 
 def taxi(*, limit: Amount = 6.0, rainy: bool = False, gamma: Discount = 0.95) -> Instance:
@@ -99,15 +98,9 @@ def _world(
     reward_range: tuple[float, float],
     state_names: list[str],
     summary: str,
-    total: tuple[float, float] | None = None,
 ) -> Instance:
-    """The instance of an environment with one limit: its name, what steps or pairs cost, and the discounted total.
-
-    ``total`` is what reward and limit can add up to in an episode; endings are known from the environment.
-    """
-    constraint = Constraint(limit[0], limit[1], "<=", limit[2], (0.0, 1.0), total=total)
-    table = from_gymnasium_table(
-        env, [constraint], gamma=gamma, name=name, reward_range=reward_range, reward_total=total
-    )
+    """The instance of an environment with one limit: its name, what steps or pairs cost, and the discounted total."""
+    constraint = Constraint(limit[0], limit[1], "<=", limit[2], (0.0, 1.0))
+    table = from_gymnasium_table(env, [constraint], gamma=gamma, name=name, reward_range=reward_range)
     names = state_names + ["over"] * (table.num_states - len(state_names))
     return Instance.of_table(dataclasses.replace(table, state_names=names), summary)

@@ -60,9 +60,9 @@ class ColumnGeneration:
     def configure(
         cls, context: DualContext, *, tolerance: float | None = None, max_columns: int = 500
     ) -> ColumnGeneration:
-        """The rule for one run; ``tolerance`` is τ, 10⁻⁵·H unless given."""
+        """The rule for one run; ``tolerance`` is τ, 10⁻⁴·H unless given."""
         H, b = context.horizon, context.thresholds
-        tau = 1e-5 * H if tolerance is None else tolerance
+        tau = 1e-4 * H if tolerance is None else tolerance
         errors = context.errors(())
         useful = errors.solver + 2 * errors.evaluation + tau <= max(context.room, 0.0)
         target = context.target

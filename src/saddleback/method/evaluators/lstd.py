@@ -52,7 +52,7 @@ def cautious_variance(buffer: Buffer, V: Array) -> Array:
     A pair whose samples agree by chance gets the variance of half a dissenting sample, as in Laplace's rule.
     """
     span = V.max(axis=0) - V.min(axis=0)
-    return np.asarray(buffer.moments(V)[1] + buffer.half_a_sample()[:, None] * span**2)
+    return np.asarray(buffer.moments(V)[1] + (0.5 / buffer.counts[:, None]) * span**2)
 
 
 def interval_from_influence(
@@ -123,7 +123,6 @@ class LSTD:
     def width(self, problem: CMDP, buffer: Buffer, policy: Policy, delta: float, num_problems: int = 1) -> float:
         """The rigorous half-width for ``num_problems`` (policies × rewards) at once, in the paper's units."""
         a, C = self._solve(problem, buffer, policy, True).influence, buffer.design.size
-        a = a if buffer.certain is None else np.where(buffer.certain, 0.0, a)
         L = math.log(2 * C * num_problems / delta)
         return float(problem.gamma * problem.horizon * np.sum(np.abs(a) * np.sqrt(L / (2 * buffer.counts))))
 

@@ -61,7 +61,7 @@ _COLUMNS = 1 << 24  # numbers in a (states · actions or samples, rewards) matri
 
 
 class Round(NamedTuple):
-    """After round j: all samples so far t, β(t), and the bound on the gap of each reward ``(k,)``."""
+    """After round j: all samples so far t, β(t), and the certified gap of each reward ``(k,)``."""
 
     num_samples: int
     threshold: float
@@ -70,7 +70,7 @@ class Round(NamedTuple):
 
 @dataclass(frozen=True)
 class Stopped:
-    """How it ended: the policies, whether the gap of each is at most ε by its bound, and the rounds.
+    """How it ended: the policies, whether the gap of each is certified to be at most ε, and the rounds.
 
     ``guaranteed`` is False where the design's Lebesgue constant was computed on a pool of pairs only.
     """
@@ -101,11 +101,11 @@ class GSSStopping:
         require(self.max_samples >= 1, "max_samples", "must be at least 1", self.max_samples, "use 10000000")
 
     def solve_interactively(self, problem: CMDP, design: Design, sampler: Tap, mixing: Array) -> list[Policy]:
-        """One policy per row σ of ``mixing``, ``(k, 1+m)``; an error where ``max_samples`` do not suffice."""
+        """One certified policy per row σ of ``mixing``, ``(k, 1+m)``; an error where ``max_samples`` do not suffice."""
         result = self.run(problem, design, sampler, mixing)
         if not result.reached:
             raise BudgetError(
-                f"GSS did not stop within {result.rounds[-1].num_samples} samples: its own bound on the gap is "
+                f"GSS did not stop within {result.rounds[-1].num_samples} samples: the certified gap is "
                 f"{float(result.rounds[-1].gap.max()):.3g}, more than epsilon = {self.epsilon:g}; raise the number of "
                 f"samples, epsilon or delta = {self.delta:g}."
             )
@@ -233,7 +233,7 @@ class Draws:
 def certify(
     problem: CMDP, probes: Probes, buffer: Buffer, theta: Array, sigma: Array, level: float
 ) -> tuple[Array, Array]:
-    """ŵ ``(d, k)`` from fresh samples and the bound on the gap ``(k,)`` of its greedy policies, V = max_a⟨φ, θ⟩ in [0, H]."""
+    """ŵ ``(d, k)`` from fresh samples and the certified gap ``(k,)`` of its greedy policies, V = max_a⟨φ, θ⟩ in [0, H]."""
     features, gamma, H = problem.required_features(), problem.gamma, problem.horizon
     n, phi_C = buffer.counts, features.at(buffer.design.states, buffer.design.actions)
     try:

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from saddleback.errors import require
-from saddleback.method.oracles import Needs
 from saddleback.method.solvers.ls_mdvi import LSMDVI, mixed_reward
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import GreedyPolicy, Policy
@@ -36,10 +35,6 @@ class PlugIn:
     def __post_init__(self) -> None:
         require(self.tolerance > 0, "tolerance", "must be positive", self.tolerance, "use 1e-7")
         require(self.max_sweeps >= 1, "max_sweeps", "must be at least 1", self.max_sweeps, "use 20000")
-
-    def needs(self, problem: CMDP) -> Needs:
-        """No batches: where the iteration does not converge, LS-MDVI takes those that there are."""
-        return Needs(batches=False)
 
     def solve(self, problem: CMDP, buffer: Buffer, mixing: Array) -> list[Policy]:
         """The greedy policy of the fixed point for every row of ``mixing``."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -21,7 +20,6 @@ from saddleback.runs.numbers import between, number, percent
 _ROW = 90
 _MOST_BARS = 60
 _MOST_GAPS = 80
-_ROUNDING = 2e-9  # of H: a gap that is less is none
 
 
 def intervals(view: View) -> Markup:
@@ -110,16 +108,16 @@ def multipliers(view: View, trace: DualRecord) -> Markup:
     return figure(250, "Price by iteration", f"{trace.total} iterations, ending at {last}.", *shapes, caption=caption)
 
 
-def gaps(problem: CMDP, trace: DualRecord, target: Sequence[float] | None = None) -> tuple[list[int], list[float]]:
+def gaps(problem: CMDP, trace: DualRecord) -> tuple[list[int], list[float]]:
     """How far the best mixture so far was from the least bound so far, in the user's reward, at some iterations.
 
-    L(π_k, λ_k) = V_r + λᵀ(V_c − b') bounds what any policy that meets the ``target`` b' reaches (None: the thresholds), up to
-    the solver's error; the mixture comes from the policies of the first k iterations.
+    L(π_k, λ_k) = V_r + λᵀ(V_c − b) bounds what any policy reaches, up to the solver's error; the mixture comes from the
+    policies of the first k iterations.
     """
     values = problem.unit_values_of(np.array(trace.values))
     prices = np.array([[np.inf if v is None else v for v in row] for row in trace.multipliers])
     prices = prices * np.abs(problem.scale[1:]) / problem.reward_span
-    b = problem.thresholds if target is None else np.array(target)
+    b = problem.thresholds
     bounds = np.full(len(values), np.inf)
     known = np.all(np.isfinite(prices), axis=1)
     bounds[known] = values[known, 0] + np.sum(prices[known] * (values[known, 1:] - b), axis=1)
@@ -129,14 +127,13 @@ def gaps(problem: CMDP, trace: DualRecord, target: Sequence[float] | None = None
         master = solve_master(_distinct(values[: k + 1]), b)
         if master is not None and np.isfinite(least[k]):
             steps.append(int(trace.iterations[k]))
-            left = float(least[k] - master.value)
-            found.append(left * problem.reward_span if left > _ROUNDING * problem.horizon else 0.0)
+            found.append(max(0.0, float(least[k] - master.value)) * problem.reward_span)
     return steps, found
 
 
-def gap_figure(problem: CMDP, trace: DualRecord, target: Sequence[float] | None = None) -> Markup | None:
+def gap_figure(problem: CMDP, trace: DualRecord) -> Markup | None:
     """The gap by iteration, on a logarithmic scale."""
-    steps, found = gaps(problem, trace, target)
+    steps, found = gaps(problem, trace)
     shown = [(k, g) for k, g in zip(steps, found, strict=True) if g > 0]
     if len(shown) < 2:
         return None

@@ -18,7 +18,6 @@ from saddleback.files.json_file import plain, read_json, sha256_of
 from saddleback.reports.html import figures
 from saddleback.reports.html.markup import Content, Markup, details, join, table, tag
 from saddleback.reports.html.view import View
-from saddleback.runs import if_linear
 from saddleback.runs.certificate_file import CertificateRecord, LinearityRecord
 from saddleback.runs.contradiction import conflict_sentences
 from saddleback.runs.drawings_file import DesignRecord, DualRecord
@@ -27,7 +26,7 @@ from saddleback.runs.numbers import at_most, between, count, in_unit, limits_in,
 from saddleback.runs.request_words import BUDGET, budget_options, option_of
 from saddleback.runs.settings import Settings
 from saddleback.runs.text import average, average_heads, values_are
-from saddleback.runs.words import bound_word
+from saddleback.runs.words import empty_bound
 from saddleback.runs.work_folder import SAMPLES
 
 _MOST_PAIRS_SHOWN = 40
@@ -50,9 +49,8 @@ def proof(view: View) -> Markup:
         for row in (view.reward, *view.constraints):
             verdict = row.verdict or ("estimated" if row.worth == "none" else row.worth)
             rows.append([row.name, row.wanted or problem.wanted, number(row.estimate), between(row.limits), verdict])
-        if proof is not None and proof.upper_bound is not None:  # what assumes linearity has a heading of its own
-            sampled = proof.evidence.bound is not None
-            known = bound_word(problem, proof.upper_bound, sampled=sampled) or "proved"
+        if proof is not None and proof.upper_bound is not None:
+            known = empty_bound(problem, proof.upper_bound) or "proved"
             rows.append(["best policy there is", "", "", at_most(proof.upper_bound, problem.minimise), known])
             rows.append(["what this one loses to it", "", "", at_most(proof.gap), "proved"])
         heads = ["quantity", "wanted", "estimate", "limits", "verdict"]
@@ -63,25 +61,9 @@ def proof(view: View) -> Markup:
         parts.append(tag("p", "These limits are measured from the samples that chose the policy: likely, not proved."))
     else:
         parts.append(tag("p", _worth(view, proof)))
-    parts.append(_if_linear(view))
     if proof is not None and proof.averages is not None:
         parts.append(_averages(view, proof.averages))
     return join(*parts, tag("p", units, class_="note"))
-
-
-def _if_linear(view: View) -> Markup:
-    """What holds only if P is linear in the features: its own heading, a table, and what the tests would have noticed."""
-    proof = view.proof
-    if proof is None or (given := proof.linear) is None:
-        return join()
-    line = if_linear.misfit_line(given, None if proof.linearity is None else proof.linearity.detectable)
-    found: list[list[Content]] = [list(row) for row in if_linear.rows(view.problem, given)]
-    title = tag("h3", if_linear.heading(given))
-    if not found:
-        told = if_linear.no_policy(view.problem, given) if given.infeasible else "Nothing more follows."
-        return join(title, tag("p", told), tag("p", line))
-    caption = f"What follows from it, with {percent(view.confidence)} confidence"
-    return join(title, table(list(if_linear.HEADS), found, caption, words=(0,)), tag("p", line))
 
 
 def _conflict(view: View) -> Markup:
@@ -116,10 +98,7 @@ def _worth(view: View, proof: CertificateRecord) -> str:
     spent += ", drawn after the policy was fixed." if proof.value is not None else ", drawn after the solve."
     if not proof.samples:
         spent = "The proof needed no simulator call."
-    free = [str(proof.assumes[name]) for name in ("value", "constraints", "infeasible") if name in proof.assumes]
-    if proof.linear is None:
-        free = [str(x) for x in proof.assumes.values()]
-    assumed = list(dict.fromkeys(free))
+    assumed = list(dict.fromkeys(str(x) for x in proof.assumes.values()))
     verdict = {
         "certified": "The constraints are proved to hold. ",
         "refuted": "This policy is proved to miss a constraint. ",
@@ -214,8 +193,7 @@ def trace(view: View, trace: DualRecord) -> Markup:
         )
     if len(trace.values[0]) != 1 + view.problem.num_constraints:
         return tag("p", lead)
-    left = figures.gap_figure(view.problem, trace, view.answer.settings.get("target"))
-    pair = tag("div", figures.multipliers(view, trace), left, class_="pair")
+    pair = tag("div", figures.multipliers(view, trace), figures.gap_figure(view.problem, trace), class_="pair")
     return join(tag("p", lead), pair)
 
 

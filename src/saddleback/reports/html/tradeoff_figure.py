@@ -3,7 +3,7 @@
     F̂(b) = max Σ_i w_i V̂_r^i   s.t.   Σ_i w_i V̂_c^i ≥ b       over the stored columns
 
 With one constraint the script solves this at any threshold as :func:`saddleback.method.master_lp.solve_master` does, on the same
-numbers in the same order. What is known at every threshold comes from the certificate: with σ and U of its bound,
+numbers in the same order. What is proved at every threshold comes from the certificate: with σ and U of its bound,
 F(b) ≤ (U − σ_cᵀ b)/σ_0, and F(b) ≥ the proved lower limit of this policy's reward wherever its proved limits meet b.
 
 Thresholds, values of constraints and prices are shown in the unit that each constraint was given in. The script does the same sums
@@ -90,16 +90,10 @@ def _numbers(view: View, data: FrontierRecord) -> dict[str, Any]:
 
 
 def _bound(view: View) -> BoundEvidence | None:
-    """What bounds the reward of all policies, proved or, as :func:`_worth` says, if P is linear in the features."""
+    """What bounds the reward of all policies, if it is proved."""
     proof = view.proof
-    given = None if proof is None or proof.linear is None else proof.linear.upper_bound
-    bound = None if proof is None or (proof.upper_bound is None and given is None) else proof.evidence.bound
+    bound = None if proof is None or proof.upper_bound is None else proof.evidence.bound
     return None if bound is None or bound.sigma[0] <= 0 else bound
-
-
-def _worth(view: View) -> str:
-    """What the bound on all policies is worth."""
-    return "if P is linear in the features" if view.proof is not None and view.proof.upper_bound is None else "proved"
 
 
 def _band(view: View, data: FrontierRecord, point: PointRecord) -> Limits | None:
@@ -194,8 +188,7 @@ def _legend(view: View, ceiling: bool, band: bool) -> Markup:
     if band:
         words.append(tag("span", "likely range", class_="key key-band"))
     if ceiling:
-        worth, end = _worth(view), "floor" if view.problem.minimise else "ceiling"
-        limit = f"proved {end}" if worth == "proved" else f"{end}, {worth}"
+        limit = "proved floor" if view.problem.minimise else "proved ceiling"
         words.append(tag("span", limit, class_="key key-ceiling"))
     words.append(tag("span", "this policy", class_="key key-estimate"))
     if view.problem.num_constraints == 1:
@@ -234,7 +227,7 @@ def _controls(view: View, data: FrontierRecord, points: list[PointRecord], i: in
     outputs = [
         ("value", f"Best {objective}"),
         ("range", f"Likely range, {percent(data.confidence)} (measured)"),
-        ("ceiling", f"No policy {beyond} ({_worth(view)})"),
+        ("ceiling", f"No policy {beyond} (proved)"),
         ("floor", f"Within reach: at {'most' if view.problem.minimise else 'least'} (proved)"),
         ("price", f"Price: {objective} per unit of {_name(row)}"),
     ]

@@ -19,7 +19,6 @@ from saddleback.problem.criteria import TOTAL, Unit
 from saddleback.runs.answer import AnswerRecord
 from saddleback.runs.certificate_file import CertificateRecord
 from saddleback.runs.constraint_report import shown_price
-from saddleback.runs.if_linear import heading
 from saddleback.runs.numbers import number, percent, sentence, symbol
 from saddleback.runs.run_folder import Run
 from saddleback.runs.words import empty_bound, standing, whole_range
@@ -206,16 +205,12 @@ def answer_sentence(view: View) -> list[str]:
             ends = f"{number(row.limits[0])} and {number(row.limits[1])}"
             kept += f": {'proved' if row.worth == 'proved' else 'likely'} to lie between {ends}, {row.conclusion}"
         parts.append(kept + ".")
-    most = "cost less than" if view.problem.minimise else "earn more than"
     if view.bound is not None:
+        most = "cost less than" if view.problem.minimise else "earn more than"
         parts.append(f"No policy that meets the constraints can {most} {number(view.bound)}.")
     if proof is not None and proof.contradictions:
         doubts = "; ".join(plain(text, 1000) for text in proof.contradictions)
         parts.append(f"These limits cannot all be true, so nothing is decided: {doubts}. Suspected: {SUSPECTED}.")
     elif proof is not None and proof.value is not None:
         parts.append(f"All of this holds together with {percent(view.confidence)} confidence.")
-    given = None if proof is None else proof.linear
-    if given is not None and given.upper_bound is not None and not empty_bound(view.problem, given.upper_bound):
-        told = f"no policy that meets the constraints can {most} {number(given.upper_bound)}"
-        parts.append(f"{heading(given)}, {told}.")
     return parts

@@ -7,10 +7,7 @@ are kept beside the certificate:
     range, tail             from the discount, the cap of the rollouts and the limits of their baseline
     limits, by_start        from the single rollouts (below), each with its own δ, cut with what is known without them
     bound, on tables        from the samples as counts and a function above V*                    :mod:`.bound`
-    paired, on tables       from two sets of counts and what was frozen                           :mod:`.advantage`
-    sampled starts          by how much limits and bounds are wider for them                      :mod:`.starts`
-    upper bound, gap        weak duality, and what was declared of ends and totals                :mod:`.endings`
-    if linear               that it stands apart, and withstands what it claims, given the bounds there  :mod:`.if_linear`
+    upper bound, gap        weak duality
     verdicts, status        from the limits, the request and the thresholds                       :mod:`.whole_run`
     policy, files           by SHA-256, and by their weights; where the table is known the truth itself must lie within
 
@@ -31,12 +28,10 @@ from typing import Final
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.policies import MixturePolicy
 from saddleback.runs.certificate_file import CertificateRecord
-from saddleback.runs.evidence_file import AdvantageArrays, BoundArrays, RolloutValues
+from saddleback.runs.evidence_file import BoundArrays, RolloutValues
 from saddleback.runs.recheck.bound import check_bound
 from saddleback.runs.recheck.check import Check, Request, signals_of
-from saddleback.runs.recheck.if_linear import check_best, check_place, check_withstood
 from saddleback.runs.recheck.limits import check_interval, check_known, check_range, check_rollouts, check_starts
-from saddleback.runs.recheck.starts import hidden_by_starts
 from saddleback.runs.recheck.statements import (
     check_allowance,
     check_assumptions,
@@ -67,11 +62,8 @@ NOT_CHECKED: Final = {
         "averages.first_steps, averages.first_rollouts, averages.long_run_steps, averages.long_run_rollouts, "
         "averages.constraints[].name, .first.mean, .first.error, .long_run.mean, .long_run.error",
     ),
-    "what a misfit would do to bounds and limits that assume linearity, but for what follows from the bounds": (
-        "certificate.json evidence.bound.bent[], linear.withstands.value, linear.withstands.constraints[]",
-    ),
     "what the tests of linearity and of leverage measured": (
-        "certificate.json linearity.detectable, linearity.delta, linearity.tests[].name, .statistic, .limit, .state, .action, .z, leverage",
+        "certificate.json linearity.delta, linearity.tests[].name, .statistic, .limit, .state, .action, .z, leverage",
     ),
     "which samples were drawn, and how many before the proof": ("certificate.json seed", "solution.json samples"),
 }
@@ -82,7 +74,7 @@ def recheck(
     certificate: CertificateRecord,
     rollouts: RolloutValues | None,
     *,
-    bound: BoundArrays | AdvantageArrays | None = None,
+    bound: BoundArrays | None = None,
     problem: CMDP | None = None,
     policy: MixturePolicy | None = None,
     request: Request | None = None,
@@ -93,17 +85,13 @@ def recheck(
     problem, policy                the problem and the policy, where they can be loaded
     request                        what the run was asked for, where that is known
     """
-    hidden = hidden_by_starts(certificate, rollouts, problem)
     checks = [
-        check_levels(certificate, hidden > 0, request),
+        check_levels(certificate, problem, request),
         check_assumptions(certificate),
         check_calls(certificate, rollouts, request),
     ]
     checks += [] if certificate.linearity is None else [check_linearity(certificate.linearity)]
-    checks.append(check_bound(certificate, bound, problem, policy, hidden))
-    checks += [
-        seen for look in (check_place, check_best, check_withstood) if (seen := look(certificate, problem)) is not None
-    ]
+    checks.append(check_bound(certificate, bound, problem))
     if certificate.value is None:
         return [*checks, check_room(certificate)]
     if rollouts is None:
@@ -123,14 +111,14 @@ def recheck(
     checks += [
         check_verdict(certificate),
         check_allowance(certificate, request),
-        check_upper_bound(certificate, problem),
+        check_upper_bound(certificate),
         check_gap(certificate),
     ]
     starts = check_starts(certificate, told, rollouts, problem)
     checks += [starts] if certificate.by_start or not starts.passed else []
     if certificate.averages is not None:
         checks.append(Check("averages over time", True, "estimates, no part of the proof", "not checked"))
-    if certificate.linear is not None and certificate.linear.value is not None:
+    if certificate.linear is not None:
         refuted = linearity_refuted(certificate) or certificate.linearity is None
         why = "needs new samples of the coreset" if not refuted else "linearity is not assumed, or refuted"
         checks.append(Check("limits if linear", not refuted, why, "not checked"))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saddleback.runs.certificate_file import CertificateRecord, ConstraintRecord, ProblemRecord, SignalRecord
-from saddleback.runs.evidence_file import AdvantageArrays, BoundArrays
+from saddleback.runs.evidence_file import BoundArrays
 from saddleback.runs.run_folder import Run
 
 ROUNDING = 1e-9
@@ -68,15 +68,13 @@ class Request:
         )
 
 
-def observed_signals(record: ProblemRecord, bound: BoundArrays | AdvantageArrays) -> NDArray[np.bool_]:
+def observed_signals(record: ProblemRecord, bound: BoundArrays) -> NDArray[np.bool_]:
     """Which of reward and constraints only the simulator shows, ``(1+m,)``, where the problem itself is not there.
 
     Earlier versions did not say it: what was seen to vary is observed, and the rest is taken for known.
     """
     told = record.observed
-    if told is None and isinstance(bound, BoundArrays):
-        told = (bound.noise.max(axis=0) > 0).tolist()
-    return np.asarray(told or np.zeros(bound.signals.shape[1]), dtype=bool)
+    return np.asarray(bound.noise.max(axis=0) > 0 if told is None else told, dtype=bool)
 
 
 def signals_of(certificate: CertificateRecord) -> list[SignalRecord | ConstraintRecord]:

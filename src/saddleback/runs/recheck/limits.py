@@ -11,13 +11,14 @@ from numpy.typing import ArrayLike
 from saddleback.certificates.certificate import RolloutEvidence
 from saddleback.files.json_file import Limits
 from saddleback.problem.cmdp import CMDP
-from saddleback.problem.endings import limits_at_start
 from saddleback.problem.policies import MixturePolicy, Policy, TabularPolicy
 from saddleback.problem.spaces import Array
 from saddleback.runs.certificate_file import CertificateRecord, ConstraintRecord, ProblemRecord, SignalRecord
-from saddleback.runs.evidence_file import AdvantageArrays, BoundArrays, RolloutValues
+from saddleback.runs.evidence_file import BoundArrays, RolloutValues
 from saddleback.runs.recheck.check import (
     ROUNDING,
+    STARTS,
+    STARTS_SHARE,
     Check,
     close,
     observed_signals,
@@ -25,10 +26,8 @@ from saddleback.runs.recheck.check import (
     unchecked,
     words,
 )
-from saddleback.runs.recheck.endings import declared_ends, ends_of
-from saddleback.runs.recheck.intervals import expected_number, lower_limit, maurer_pontil
-from saddleback.runs.recheck.starts import hidden_by_starts, tail_is
 
+_BISECTIONS = 60
 _MOST_PAIRS = 4_000_000  # of a table that is looked through for limits without samples
 _LEAST_ROLLOUTS, _MOST_STARTS = 30, 16  # of a start state that gets limits of its own
 
@@ -44,13 +43,7 @@ def check_rollouts(told: RolloutEvidence, rollouts: RolloutValues) -> Check:
         (told.tail, rollouts.tail),
     ]
     same = len(z) == told.number and all(np.allclose(a, b, rtol=ROUNDING, atol=ROUNDING) for a, b in pairs)
-    if told.method != "betting" and (waves := rollouts.waves) is not None:  # their number must have been fixed
-        same &= len(waves) == 1 and (len(z) == int(waves[0, 0]) or rollouts.cut)
     inside = bool(np.all(z >= rollouts.low - ROUNDING) and np.all(z <= rollouts.high + ROUNDING))
-    if rollouts.highest is not None:
-        inside &= bool(
-            np.all(z <= rollouts.highest + ROUNDING) and np.all(rollouts.highest <= rollouts.high + ROUNDING)
-        )
     detail = f"{len(z):,} values; {'they' if inside else 'NOT all of them'} lie within their stated range"
     return Check("rollouts", same and inside, detail if same else f"{detail}; they are not those of the certificate")
 
@@ -80,21 +73,13 @@ def check_range(
     W = (1 - ratio**N) / (1 - ratio)
     least = (-(1 - gamma) * low * W - (high - low) * (1 + ratio - ratio**N)).min(axis=0)
     most = ((1 - (1 - gamma) * low) * W + gamma * ratio ** (N - 1) * (high - low)).max(axis=0)
-    values, told_ends = np.array([np.zeros(len(low)), np.full(len(low), H)]), certificate.problem.declared is not None
-    if told_ends != (rollouts.totals is not None):
-        return Check(name, False, "what ends was declared and is not kept, or kept and not declared")
-    if rollouts.totals is not None:
-        window, values = rollouts.totals[:2], rollouts.totals[2:]
-        right &= _declared(certificate.problem, rollouts.totals, problem, near)
-        zero = np.array([-s.base / s.scale for s in signals_of(certificate)])
-        falls, last = 1 + ratio - ratio**N, gamma * ratio ** (N - 1)
-        down, up = (low - zero * H, high - zero * H)
-        lowest, highest = np.maximum(window[0], -zero * W.max()), np.minimum(window[1], (1 - zero) * W.max())
-        least = (lowest - up * falls + last * (values[0] - zero * H)).min(axis=0)
-        most = (highest - down * falls + last * (values[1] - zero * H)).max(axis=0)
     right &= bool(np.allclose(rollouts.low, centre + least, rtol=0, atol=near))
     right &= bool(np.allclose(rollouts.high, centre + most, rtol=0, atol=near))
-    right &= tail_is(certificate, rollouts, hidden_by_starts(certificate, rollouts, problem))
+    left, by_starts = gamma**L, _hidden_by_starts(certificate, told.delta_of_each)
+    sampled = None if problem is None else problem.start.sampler is not None  # None: not known here, so either will do
+    hidden = [2 * H * rollouts.cut + w for w, so in ((0.0, False), (by_starts, True)) if sampled in (None, so)]
+    tails = [np.array([-left * high - w, left * (H - low) + w]) for w in hidden]
+    right &= any(np.allclose(rollouts.tail, tail, rtol=ROUNDING, atol=1e-15 * H) for tail in tails)
     members = len(told.by_member)
     right &= bool(rollouts.members.max() < members)  # first, since counting takes as much memory as the largest number
     right = right and np.bincount(rollouts.members, minlength=members).tolist() == list(told.by_member)
@@ -106,16 +91,11 @@ def check_range(
     return Check(name, right, f"{ends}; {L:,} steps a rollout" if right else f"{ends}: that does not follow")
 
 
-def _declared(record: ProblemRecord, totals: Array, problem: CMDP | None, near: float) -> bool:
-    """Whether limits of totals and of values follow from what was declared; where successors are not known, they are within it."""
-    shown = np.array([False] * totals.shape[1] if record.observed is None else record.observed)
-    ends = ends_of(record, problem, shown)
-    if ends is not None:
-        return bool(np.allclose(totals, np.concatenate([ends.window, ends.values]), rtol=0, atol=near))
-    stated = declared_ends(record, shown)
-    wide = np.concatenate([stated.window, stated.values])
-    lows, highs = totals[::2], totals[1::2]
-    return bool(np.all(lows >= wide[::2] - near) and np.all(highs <= wide[1::2] + near) and np.all(lows <= highs))
+def _hidden_by_starts(certificate: CertificateRecord, delta: float) -> float:
+    """How far values may be from those for start states that were drawn: H·√(log(2k/δ_s)/2n), where each of k statements has δ."""
+    k = 2 + len(certificate.constraints)
+    part = STARTS_SHARE * k * delta / (1 - STARTS_SHARE)
+    return certificate.problem.horizon * math.sqrt(math.log(2 * k / part) / (2 * STARTS))
 
 
 def check_known(
@@ -123,7 +103,7 @@ def check_known(
     record: ProblemRecord,
     policy: MixturePolicy | None,
     problem: CMDP | None,
-    bound: BoundArrays | AdvantageArrays | None,
+    bound: BoundArrays | None,
 ) -> Check:
     """What the values cannot leave: H times the least and the most that the policy earns in any state of a table.
 
@@ -136,11 +116,8 @@ def check_known(
     low, high = np.array(told.known)
     if np.any(low < 0) or np.any(low > high) or np.any(high > H):
         return Check(name, False, "they are not within 0 and the horizon")
-    if record.declared is not None and problem is None:
-        return unchecked(name, "taken as stated, for where episodes end is not known here")
-    wide = np.array([np.zeros(len(low)), np.full(len(low), H)]) if problem is None else limits_at_start(problem)
     if record.states is None or record.states * record.actions > _MOST_PAIRS:
-        trivial = bool(np.allclose([low, high], wide, rtol=0, atol=ROUNDING * (1 + H)))
+        trivial = not np.any(low) and bool(np.all(high == H))
         return Check(
             name, trivial, "0 and the horizon" if trivial else "there are others on tables only, and not on the largest"
         )
@@ -153,17 +130,13 @@ def check_known(
         earned = _earned(record, member, problem, bound)
         least += weight * earned.min(axis=0)
         most += weight * earned.max(axis=0)
-    near = ROUNDING * (1 + H)
-    open_ = (np.abs(low - wide[0]) <= near) & (
-        np.abs(high - wide[1]) <= near
-    )  # of large tables functions are not asked
+    near, open_ = ROUNDING * (1 + H), (low == 0) & (high == H)  # of large tables functions are not asked
     with np.errstate(invalid="ignore"):
-        found = np.clip([H * least, H * most], *wide)
-        right = bool(np.all(open_ | ((np.abs(low - found[0]) <= near) & (np.abs(high - found[1]) <= near))))
+        right = bool(np.all(open_ | ((np.abs(low - H * least) <= near) & (np.abs(high - H * most) <= near))))
     return Check(name, right, f"{'follow' if right else 'do not follow'} from what the policy earns in each state")
 
 
-def _of_problem(record: ProblemRecord, policy: MixturePolicy, bound: BoundArrays | AdvantageArrays | None) -> bool:
+def _of_problem(record: ProblemRecord, policy: MixturePolicy, bound: BoundArrays | None) -> bool:
     """Whether tables have the right numbers of states, actions and signals."""
     S, A, columns = record.states or 0, record.actions, 1 + len(record.constraints)
     tables = [member for member in policy.members if isinstance(member, TabularPolicy)]
@@ -171,9 +144,7 @@ def _of_problem(record: ProblemRecord, policy: MixturePolicy, bound: BoundArrays
     return right and (bound is None or (len(tables) == len(policy.members) and bound.signals.shape == (S * A, columns)))
 
 
-def _earned(
-    record: ProblemRecord, member: Policy, problem: CMDP | None, bound: BoundArrays | AdvantageArrays | None
-) -> Array:
+def _earned(record: ProblemRecord, member: Policy, problem: CMDP | None, bound: BoundArrays | None) -> Array:
     """What a policy earns in each state ``(S, 1+m)``, in utilities; NaN where that is only observed."""
     S, A = record.states or 0, record.actions
     pi, out = member.probabilities(np.arange(S)), np.zeros((S, 1 + len(record.constraints)))
@@ -194,18 +165,13 @@ def check_interval(
     told: RolloutEvidence,
     rollouts: RolloutValues,
     H: float,
-    expected: Array | None = None,
 ) -> list[Check]:
-    """One interval against both ways to compute it, in the user's units; ``expected`` is how many rollouts each bet counts on."""
+    """One interval against both ways to compute it, in the user's units."""
     z, low, high = rollouts.values[:, j], float(rollouts.low[j]), float(rollouts.high[j])
     delta, span, n = told.delta_of_each, high - low, len(z)
     y = np.clip((z - low) / span, 0.0, 1.0) if span > 0 else np.zeros(n)
-    top = y if rollouts.highest is None or span <= 0 else np.clip((rollouts.highest[:, j] - low) / span, 0.0, 1.0)
-    plain = maurer_pontil(y, delta)[0], maurer_pontil(top, delta)[1]
-    mine = plain
-    if told.method == "betting":
-        counted = expected_number(rollouts) if expected is None else expected
-        mine = lower_limit(y, delta / 2, counted), 1 - lower_limit(1 - top, delta / 2, counted)
+    plain = _maurer_pontil(y, delta)
+    mine = plain if told.method != "betting" else (_lower(y, delta / 2), 1 - _lower(1 - y, delta / 2))
 
     def in_units(ends: tuple[float, float]) -> list[float]:  # with what the cap may hide
         tails = rollouts.tail[:, j].tolist()
@@ -223,6 +189,34 @@ def check_interval(
     return [Check("", right, detail), Check(", another way", meets, f"{words(other)} by Maurer-Pontil")]
 
 
+def _lower(y: Array, delta: float) -> float:
+    """The least mean in [0, 1] at which the player's capital never grows 1/δ-fold."""
+    n, need = len(y), math.log(1 / delta)
+    stakes, total, squares = np.empty(n), 0.5, 0.01
+    for i, x in enumerate(y.tolist()):
+        stakes[i] = math.sqrt(2 * need / (n * max(squares / (i + 1), 1e-12)))
+        total += x
+        squares += (x - total / (i + 2)) ** 2
+
+    def excluded(mean: float) -> bool:
+        growth = 1 + np.minimum(stakes, 0.75 / mean) * (y - mean)
+        return float(np.cumsum(np.log(growth)).max()) >= need
+
+    low, high = 0.0, 1.0
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if excluded(middle) else (low, middle)
+    return low
+
+
+def _maurer_pontil(y: Array, delta: float) -> tuple[float, float]:
+    n, L = len(y), math.log(4 / delta)
+    if n < 2:
+        return 0.0, 1.0
+    half = math.sqrt(2 * float(y.var(ddof=1)) * L / n) + 7 * L / (3 * (n - 1))
+    return max(0.0, float(y.mean()) - half), min(1.0, float(y.mean()) + half)
+
+
 def check_starts(
     certificate: CertificateRecord, told: RolloutEvidence, rollouts: RolloutValues, problem: CMDP | None
 ) -> Check:
@@ -234,29 +228,22 @@ def check_starts(
         return Check(name, not rows, "none, where start states are drawn")
     weights, m = problem.start.weights, len(certificate.constraints)
     heaviest = np.argsort(-weights, kind="stable")[:_MOST_STARTS]
-    begun = np.bincount(starts, minlength=len(weights))
-    # How many there are may depend on what they show, so it was decided by how many were expected.
-    counts = begun if rollouts.waves is None else weights * float(rollouts.waves[0, 1])
-    wanted = [int(s) for s in heaviest if counts[s] >= _LEAST_ROLLOUTS and len(weights) > 1]
-    shown, expected = [s for s in wanted if begun[s]], expected_number(rollouts)
-    if len(shown) != len(rows):
+    wanted = [int(s) for s in heaviest if (starts == s).sum() >= _LEAST_ROLLOUTS and len(weights) > 1]
+    if len(wanted) != len(rows):
         return Check(
-            name, False, f"{len(rows)} states stated, {len(shown)} have {_LEAST_ROLLOUTS} rollouts of their own"
+            name, False, f"{len(rows)} states stated, {len(wanted)} have {_LEAST_ROLLOUTS} rollouts of their own"
         )
     delta = (2 + m) * told.delta_of_each / (max(1, len(wanted)) * (1 + m))
-    for s, row in zip(shown, rows, strict=True):
+    for s, row in zip(wanted, rows, strict=True):
         shift, mine = rollouts.at_starts[s] - rollouts.baseline[2], starts == s
         alone = rollouts._replace(
             values=rollouts.values[mine] + shift, low=rollouts.low + shift, high=rollouts.high + shift
         )
-        if rollouts.highest is not None:
-            alone = alone._replace(highest=rollouts.highest[mine] + shift)
         same = np.array_equal(np.asarray(problem.start.states[s], dtype=float), np.asarray(row.state, dtype=float))
         same &= close(row.weight, float(weights[s])) and row.rollouts == int(mine.sum()) and len(row.constraints) == m
         stated, part = [row.value, *row.constraints], _at_level(told, delta)
-        number = np.full(begun[s], float(begun[s])) if rollouts.waves is None else weights[s] * expected[mine]
         ok = same and all(
-            check_interval(signal, stated[j], j, part, alone, certificate.problem.horizon, number)[0].passed
+            check_interval(signal, stated[j], j, part, alone, certificate.problem.horizon)[0].passed
             for j, signal in enumerate(signals_of(certificate))
         )
         if not ok:

@@ -74,9 +74,7 @@ def _is_asked(run: Run, told: QuestionRecord, proof: CertificateRecord, instance
     """Whether ``problem.json`` is about the problem, or where that is not loaded about what the certificate says of it."""
     if instance is None:
         try:
-            asked = msgspec.structs.replace(
-                ProblemRecord.of(told.problem()), observed=told.observed, declared=told.declared
-            )
+            asked = msgspec.structs.replace(ProblemRecord.of(told.problem()), observed=told.observed)
             return same_up_to_rounding(to_plain(proof.problem), to_plain(asked))
         except (InputError, ValueError):
             return False
@@ -235,8 +233,7 @@ def _status(run: Run, proof: CertificateRecord, request: Request) -> Check:
         if run.request.get("feasibility") == "strict" or request.epsilon is not None:
             right &= proof.feasible == "certified"
         if request.epsilon is not None:
-            gaps = [place.gap for place in (proof, proof.linear) if place is not None and place.gap is not None]
-            right &= min(gaps, default=math.inf) <= request.epsilon * (1 + _ROUNDING)
+            right &= proof.gap is not None and proof.gap <= request.epsilon * (1 + _ROUNDING)
     elif status == "refuted":
         right &= proof.feasible == "refuted"
     elif status == "infeasible":
@@ -258,36 +255,21 @@ def _truth(run: Run, proof: CertificateRecord, instance: Instance | None) -> Che
     feasible = best["status"] == "solved"
     if run.mixture is not None and proof.value is not None:
         true = [known["value"], *known["constraints"]]
-        told = {"limits": [proof.value, *proof.constraints]}
-        if (given := proof.linear) is not None and given.value is not None:
-            told["limits if linear"] = [given.value, *given.constraints]
-        for name, limits in told.items():
+        stated = {"limits": [proof.value, *proof.constraints]}
+        stated |= {} if proof.linear is None else {"limits if linear": [proof.linear.value, *proof.linear.constraints]}
+        for name, limits in stated.items():
             rows = zip(signals_of(proof), true, limits, strict=True)
             wrong += [name for signal, x, ends in rows if not _within(x, ends, _slack(signal, H, x))][:1]
-    for place, words in ((proof, ""), (proof.linear, " if linear")):
-        if place is None or place.upper_bound is None or not feasible:
-            continue
-        side, near, cost = place.upper_bound - best["value"], _slack(reward, H, place.upper_bound), reward.scale < 0
-        wrong += [f"upper bound{words}"] if (-side if cost else side) < -near else []
-        if run.mixture is not None and place.gap is not None:
+    if proof.upper_bound is not None and feasible:
+        side, near = proof.upper_bound - best["value"], _slack(reward, H, proof.upper_bound)
+        cost = reward.scale < 0
+        wrong += ["upper bound"] if (-side if cost else side) < -near else []
+        if run.mixture is not None and proof.gap is not None:
             loss = known["value"] - best["value"] if cost else best["value"] - known["value"]
-            wrong += [f"gap{words}"] if loss > place.gap + near else []
-    if feasible and (proof.infeasible == "proved" or (proof.linear is not None and proof.linear.infeasible)):
-        wrong.append("infeasibility" + (" if linear" if proof.infeasible != "proved" else ""))
-    if wrong and all(name.endswith("if linear") for name in wrong) and not _is_linear(instance):
-        return Check("the truth", True, f"P is not linear, and {', '.join(wrong)} does not hold", "warning")
+            wrong += ["gap"] if loss > proof.gap + near else []
+    if proof.infeasible == "proved" and feasible:
+        wrong.append("infeasibility")
     return Check("the truth", not wrong, f"is against: {', '.join(wrong)}" if wrong else "lies within what is stated")
-
-
-def _is_linear(instance: Instance) -> bool:
-    """Whether the known P is linear in the features, up to rounding: a statement that assumes it may else be wrong in good faith."""
-    table, features = instance.table, instance.problem.features
-    assert table is not None
-    if features is None:
-        return True
-    S, A = table.reward.shape
-    phi, P = features.all(np.arange(S)).reshape(S * A, -1), table.P.toarray()
-    return bool(np.abs(phi @ np.linalg.lstsq(phi, P, rcond=None)[0] - P).max() <= 1e-9)
 
 
 def _slack(signal: SignalRecord | ConstraintRecord, H: float, x: float) -> float:

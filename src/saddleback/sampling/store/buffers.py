@@ -21,7 +21,7 @@ from saddleback.problem.actions import serving_pairs
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import States
 from saddleback.sampling.batches import CountBatches, Parts
-from saddleback.sampling.buffer import Buffer, at_ends
+from saddleback.sampling.buffer import Buffer
 from saddleback.sampling.collect import Samples, SignalMoments
 from saddleback.sampling.counted_buffer import CountedBuffer, cut
 from saddleback.sampling.store.sample_store import SampleStore
@@ -76,11 +76,12 @@ def counted_buffer(store: SampleStore, stream: int, problem: CMDP, design: Desig
     n = store.held(stream, c)
     serving = serving_pairs(problem.stand_ins, design.states, design.actions)
     serving = np.arange(c) if serving is None else np.where(n > 0, np.arange(c), serving)
-    certain, empty = at_ends(problem, design), n[serving] == 0
-    unsampled = empty if certain is None else empty & ~certain
+    unsampled = n[serving] == 0
     sizes = n // T if T >= 1 else n * 0
-    sizes[empty & (serving == np.arange(c))] = 1  # they stay where they are, as in `cut`
-    rule = f"must leave at least one of the {n[serving][~empty].min(initial=n.max())} samples per pair in every batch"
+    sizes[unsampled & (serving == np.arange(c))] = 1  # they stay where they are, as in `cut`
+    rule = (
+        f"must leave at least one of the {n[serving][~unsampled].min(initial=n.max())} samples per pair in every batch"
+    )
     require(bool(np.all(sizes[serving] >= 1)), "num_batches", rule, T, "use fewer batches or more samples")
     m = store.layout.num_signals
     tally, seen, filled = _Tally(T * c * S), np.zeros(S, dtype=bool), np.zeros(c, dtype=np.int64)
@@ -97,9 +98,7 @@ def counted_buffer(store: SampleStore, stream: int, problem: CMDP, design: Desig
             moments.add(x, *store.layout.signal_sums(rows, moments.base))
     means, variances = moments.means_and_variances(np.maximum(n, 1))
     _require_unseen(store, problem, design, unsampled, seen)
-    if certain is not None and means is not None:
-        means[certain] = 0.0
-    for x in np.flatnonzero(empty & (serving == np.arange(c))).tolist():
+    for x in np.flatnonzero(unsampled & (serving == np.arange(c))).tolist():
         seen[design.states[x]] = True
         tally.add((np.arange(T) * c + x) * S + design.states[x])
     support = np.flatnonzero(seen)
@@ -120,7 +119,6 @@ def counted_buffer(store: SampleStore, stream: int, problem: CMDP, design: Desig
         variances,
         num_blocks,
         unsampled if np.any(unsampled) else None,
-        certain,
     )
 
 

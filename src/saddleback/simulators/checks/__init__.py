@@ -133,7 +133,6 @@ def _check_conformance(probe: Probe, number: int, alone: bool = True) -> None:
         at = starts[rng.integers(0, len(starts), walkers)]
         for _ in range(max(1, number // 2 // walkers)):
             at = probe.draw(at, rng.integers(0, probe.problem.num_actions, walkers), probe.key()).next_states
-            at = np.where(probe.problem.ended(at)[(...,) + (None,) * (at.ndim - 1)], starts[:1], at)  # begin anew
 
 
 def _where_chance_is(probe: Probe) -> tuple[States, Actions]:

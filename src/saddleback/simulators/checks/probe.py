@@ -20,7 +20,6 @@ import numpy as np
 from saddleback.errors import InputError, SimulatorError
 from saddleback.problem.cmdp import CMDP
 from saddleback.problem.spaces import Actions, FiniteStates, States
-from saddleback.problem.start import going_on
 from saddleback.problem.user_code import TimeUp, calling, fail
 from saddleback.simulators.generative_model import Draw, GenerativeModel, Stream, generator
 from saddleback.simulators.independence import FALSE_ALARM as FALSE_ALARM
@@ -238,8 +237,7 @@ class Probe:
         problem, rng = self.problem, self.rng(purpose)
         space, A = problem.states, problem.num_actions
         if isinstance(space, FiniteStates) and space.num * A <= number:
-            alive = np.flatnonzero(~problem.ended(np.arange(space.num)))
-            return np.repeat(alive, A), np.tile(np.arange(A), len(alive))
+            return np.repeat(np.arange(space.num), A), np.tile(np.arange(A), space.num)
         if isinstance(space, FiniteStates):
             states: States = rng.integers(0, space.num, number)
         else:
@@ -247,4 +245,4 @@ class Probe:
             states = choices[rng.integers(0, len(choices), number)]
         starts = min(len(problem.start.states), number // 4)
         states[:starts] = problem.start.states[:starts]
-        return going_on(problem.ended(states), states, rng.integers(0, A, number))
+        return states, rng.integers(0, A, number)
